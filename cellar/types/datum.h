@@ -1,0 +1,77 @@
+// One value, borrowed: a Datum does not own its bytes. Whoever hands one out says how long they live;
+// usually the arena, batch or plan that it came from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cellar/base/arena.h"
+#include "cellar/types/type.h"
+
+namespace cellar {
+
+class Datum {
+ public:
+  Datum() = default;  // NULL
+  static Datum Null() { return Datum(); }
+  static Datum Int(int64_t value) { Datum d; d.null_ = false; d.int_ = value; return d; }
+  static Datum Bool(bool value) { return Int(value ? 1 : 0); }
+  static Datum Double(double value) { Datum d; d.null_ = false; d.double_ = value; return d; }
+  static Datum Bytes(std::string_view value) {
+    Datum d;
+    d.null_ = false;
+    d.data_ = value.data();
+    d.size_ = static_cast<uint32_t>(value.size());
+    return d;
+  }
+
+  bool is_null() const { return null_; }
+  // Which of the three is valid follows from the value's Type; see PhysicalOf.
+  int64_t int_value() const { return int_; }
+  bool bool_value() const { return int_ != 0; }
+  double double_value() const { return double_; }
+  std::string_view bytes() const { return {data_, size_}; }
+
+ private:
+  bool null_ = true;
+  uint32_t size_ = 0;
+  union {
+    int64_t int_ = 0;
+    double double_;
+    const char* data_;
+  };
+};
+
+// The same value with its bytes copied into `arena`.
+inline Datum CopyDatum(Datum datum, Type type, Arena* arena) {
+  if (datum.is_null() || PhysicalOf(type) != Physical::kBytes) return datum;
+  return Datum::Bytes(arena->Copy(datum.bytes()));
+}
+
+// A typed value that owns its bytes: constants in plans, defaults in descriptors, parameters.
+class Value {
+ public:
+  Value() = default;
+  Value(Type type, Datum datum);
+  const Type& type() const { return type_; }
+  bool is_null() const { return datum_.is_null(); }
+  // Borrowed from this Value: valid until it is changed, moved from or destroyed.
+  Datum datum() const {
+    if (datum_.is_null() || PhysicalOf(type_) != Physical::kBytes) return datum_;
+    return Datum::Bytes(bytes_);
+  }
+
+ private:
+  Type type_;
+  Datum datum_;
+  std::string bytes_;
+};
+
+// SQL order of two non-NULL values of one type: negative, zero, positive. Floats: NaN is greatest and
+// equal to itself. Text: by UTF-8 bytes (collation C); bpchar without trailing blanks. Arrays by element.
+int CompareDatums(Datum a, Datum b, Type type);
+// Equal under CompareDatums gives the same hash (1.0 and 1.00, -0.0 and +0.0). NULL has a hash too.
+uint64_t HashDatum(Datum datum, Type type);
+
+}  // namespace cellar

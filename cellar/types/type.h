@@ -1,0 +1,105 @@
+// Logical types: what a column or expression is, and how its values lie in memory.
+//
+// Only three physical forms exist (Physical), so that operators and codecs have
+// three cases, not thirty. TypeId values are persisted in descriptors and keys'
+// goldens: never renumber, never reuse.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cellar/base/status.h"
+
+namespace cellar {
+
+enum class TypeId : uint8_t {
+  kInvalid = 0,
+  kBool = 1,
+  kInt2 = 2,
+  kInt4 = 3,
+  kInt8 = 4,
+  kFloat4 = 5,
+  kFloat8 = 6,
+  kNumeric = 7,
+  kText = 8,
+  kVarchar = 9,
+  kBpchar = 10,  // char(n), blank padded; stored without the padding
+  kBytea = 11,
+  kDate = 12,
+  kTime = 13,
+  kTimetz = 14,
+  kTimestamp = 15,
+  kTimestamptz = 16,
+  kInterval = 17,
+  kUuid = 18,
+  kJson = 19,
+  kJsonb = 20,
+  // Types of catalog columns.
+  kOid = 40,
+  kName = 41,
+  kChar = 42,  // "char": one byte
+  kRegclass = 43,
+  kRegtype = 44,
+  kRegproc = 45,
+  kRegnamespace = 46,
+  kRegrole = 47,
+  kInt2vector = 48,
+  kOidvector = 49,
+  kXid = 50,
+  kAclitem = 51,
+  kPgNodeTree = 52,
+  // Only in expressions, never stored.
+  kUnknown = 100,  // an untyped literal or parameter
+  kVoid = 101,
+  kRecord = 102,
+  kAnyelement = 103,  // in function signatures
+  kAnyarray = 104,
+  kAny = 105,
+};
+
+// How a value lies in a Datum or a ColumnVector.
+enum class Physical : uint8_t {
+  kInt64,   // bool (0/1), int2/4/8, oid, reg*, "char" (byte value), date (days since 2000-01-01),
+            // time, timestamp, timestamptz (microseconds since midnight / 2000-01-01 UTC)
+  kDouble,  // float4 (rounded to float), float8
+  kBytes,   // text, varchar, bpchar, name, unknown: UTF-8. bytea: raw. uuid: 16 bytes.
+            // numeric: types/numeric.h. interval, timetz: types/datetime.h. arrays: types/array.h.
+};
+
+struct Type {
+  TypeId id = TypeId::kInvalid;
+  bool array = false;     // an array of `id`
+  int32_t modifier = -1;  // PostgreSQL's atttypmod: varchar(n) is n + 4; numeric(p,s) is ((p << 16) | s) + 4;
+                          // time/timestamp/interval precision p is p; -1 is none
+
+  bool operator==(const Type&) const = default;
+  // Equal but for the modifier.
+  bool SameKind(const Type& other) const { return id == other.id && array == other.array; }
+};
+
+constexpr Type MakeType(TypeId id, int32_t modifier = -1) { return Type{id, false, modifier}; }
+constexpr Type ArrayOf(TypeId id) { return Type{id, true, -1}; }
+
+Physical PhysicalOf(Type type);
+bool IsInteger(Type type);   // int2, int4, int8
+bool IsNumber(Type type);    // integers, floats, numeric
+bool IsString(Type type);    // text, varchar, bpchar, name, unknown
+bool IsDateTime(Type type);  // date, time, timetz, timestamp, timestamptz, interval
+// May a column of a user table have this type?
+bool IsStorable(Type type);
+
+// PostgreSQL's object id of the type (int4 is 23, _int4 is 1007), and back; nullopt for an unknown id.
+uint32_t OidOf(Type type);
+std::optional<Type> TypeFromOid(uint32_t oid, int32_t modifier = -1);
+// pg_type.typname ("int4", "_int4", "bpchar") and typlen (-1 for variable, -2 never).
+std::string TypeName(Type type);
+int16_t TypeLength(Type type);
+// format_type(): "integer", "character varying(30)", "numeric(10,2)", "timestamp with time zone", "integer[]".
+std::string FormatType(Type type);
+// From a name as PostgreSQL's grammar hands it on ("int4", "varchar", "timestamptz", "bool", "text") or a
+// display name; no modifier. nullopt if unknown.
+std::optional<Type> TypeFromName(std::string_view name);
+
+}  // namespace cellar

@@ -1,0 +1,56 @@
+# One CMake target per layer, made by one function.
+#
+#   cellar_layer(NAME codec DEPS base types SOURCES key.cc row.cc HEADERS key.h row.h
+#                TESTS key_test.cc BENCHES key_bench.cc LIBS fmt::fmt)
+#
+# makes the library cellar_codec, the test program codec_test with one ctest entry per test case, and
+# the benchmark codec_bench. DEPS feed the include check (tools/tidy) through layers.txt; HEADERS are
+# each compiled alone by the target all_verify_interface_header_sets.
+set(CELLAR_WARNINGS -Wall -Wextra -Wpedantic -Wno-unused-parameter -Wno-missing-field-initializers)
+file(WRITE ${CMAKE_BINARY_DIR}/layers.txt "")
+
+if(CELLAR_SANITIZE)
+  string(REPLACE ";" "," _sanitizers "${CELLAR_SANITIZE}")
+  add_compile_options(-fsanitize=${_sanitizers} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${_sanitizers})
+endif()
+
+function(cellar_compile_options target)
+  target_compile_options(${target} PRIVATE ${CELLAR_WARNINGS} -fno-omit-frame-pointer)
+  if(CELLAR_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+endfunction()
+
+function(cellar_test name)
+  cmake_parse_arguments(T "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${T_SOURCES})
+  cellar_compile_options(${name})
+  target_link_libraries(${name} PRIVATE ${T_LIBS} GTest::gtest GTest::gmock GTest::gtest_main)
+  include(GoogleTest)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES PROPERTIES TIMEOUT 300)
+endfunction()
+
+function(cellar_layer)
+  cmake_parse_arguments(L "" "NAME" "DEPS;SOURCES;HEADERS;TESTS;BENCHES;LIBS" ${ARGN})
+  set(target cellar_${L_NAME})
+  add_library(${target} STATIC ${L_SOURCES})
+  set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  cellar_compile_options(${target})
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR} FILES ${L_HEADERS})
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+  target_link_libraries(${target} PUBLIC fmt::fmt Threads::Threads)
+  foreach(dep ${L_DEPS})
+    target_link_libraries(${target} PUBLIC cellar_${dep})
+  endforeach()
+  target_link_libraries(${target} PRIVATE ${L_LIBS})
+  file(APPEND ${CMAKE_BINARY_DIR}/layers.txt
+       "${L_NAME}|${CMAKE_CURRENT_SOURCE_DIR}|${L_DEPS}\n")
+  if(CELLAR_TESTS AND L_TESTS)
+    cellar_test(${L_NAME}_test SOURCES ${L_TESTS} LIBS ${target})
+  endif()
+  if(CELLAR_BENCH AND L_BENCHES)
+    add_executable(${L_NAME}_bench ${L_BENCHES})
+    target_link_libraries(${L_NAME}_bench PRIVATE ${target} benchmark::benchmark_main)
+  endif()
+endfunction()
