@@ -1,0 +1,130 @@
+// The catalog: names, descriptors and who sees which version of them.
+//
+// Readers hold an immutable CatalogSnapshot. A transaction that changes the schema edits through a
+// CatalogEditor: it writes name and descriptor records into its kv::Transaction and sees its own changes in
+// editor.snapshot(); after the commit the Catalog publishes them. A transaction that used a descriptor calls
+// RequireCurrent so that its commit fails with kConflict if the descriptor has changed since; that condition
+// costs no engine trip (docs/decisions: descriptor versions).
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/base/status.h"
+#include "cellar/catalog/descriptor.h"
+#include "cellar/kv/engine.h"
+
+namespace cellar::catalog {
+
+using TablePtr = std::shared_ptr<const TableDescriptor>;
+using NamespacePtr = std::shared_ptr<const NamespaceDescriptor>;
+
+// Immutable; shared by any number of threads.
+class CatalogSnapshot {
+ public:
+  // Living objects only, unless said otherwise. Null when absent. Cost: no engine trip.
+  NamespacePtr FindNamespace(NamespaceId parent, std::string_view name) const;
+  NamespacePtr GetNamespace(NamespaceId id) const;
+  TablePtr FindTable(NamespaceId parent, std::string_view name) const;  // tables, views, sequences
+  TablePtr GetTable(TableId id) const;
+  TablePtr GetTableByOid(uint32_t oid) const;
+  // The table that owns the index of this name in namespace `parent`, and the index.
+  TablePtr FindTableOfIndex(NamespaceId parent, std::string_view index_name,
+                            const IndexDescriptor** index) const;
+  TablePtr FindTableOfIndexOid(uint32_t oid, const IndexDescriptor** index) const;
+  // Children in name order.
+  std::vector<NamespacePtr> ListNamespaces(NamespaceId parent) const;
+  std::vector<TablePtr> ListTables(NamespaceId parent) const;
+  std::vector<TablePtr> ListAllTables() const;
+  // Tables with a foreign key that references `id`.
+  std::vector<TablePtr> ListReferencing(TableId id) const;
+  // "/microsoft/employees"; for PostgreSQL clients see session.
+  std::string PathOf(const TableDescriptor& table) const;
+  // Grows with every published change.
+  uint64_t generation() const;
+
+  struct Data;
+  explicit CatalogSnapshot(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  const Data& data() const { return *data_; }
+
+ private:
+  std::shared_ptr<const Data> data_;
+};
+using SnapshotPtr = std::shared_ptr<const CatalogSnapshot>;
+
+class Catalog;
+
+// Changes to the catalog inside one transaction. One thread at a time. Errors carry PostgreSQL's SQLSTATEs
+// (42P07 a relation of that name exists, 42P06 schema, 42P04 database, ...). Every call costs at most one
+// engine read and buffered writes, whatever the size of the object.
+class CatalogEditor {
+ public:
+  CatalogEditor(Catalog* catalog, kv::Transaction* transaction);
+  ~CatalogEditor();
+
+  // What this transaction sees.
+  SnapshotPtr snapshot() const;
+
+  Result<NamespacePtr> CreateNamespace(NamespaceId parent, std::string_view name, std::string_view owner);
+  Status RenameNamespace(NamespaceId id, std::string_view new_name);
+  // Must be empty of living objects (2BP01 otherwise). Frees the name, marks the descriptor, keeps the data.
+  Status DropNamespace(NamespaceId id);
+
+  // Fills in id, oids, version, ids of columns and indexes that are zero, the first row format; checks names
+  // (also of its indexes) against the namespace. `table.parent` and `table.name` are set by the caller.
+  Result<TablePtr> CreateTable(TableDescriptor table);
+  // Writes a changed descriptor (version + 1, new ids where zero, a new row format when the living columns
+  // changed). A changed name or parent moves the name record.
+  Result<TablePtr> UpdateTable(TableDescriptor table);
+  // Frees the name, marks the descriptor, keeps the data.
+  Status DropTable(TableId id);
+
+  // An id from the catalog's one sequence, for oids of constraints. Cost: none per id, one engine write per block.
+  Result<uint64_t> AllocateId();
+
+  // State to return to when a savepoint is rolled back: pair with kv::Transaction::Savepoint/RollbackTo.
+  size_t Savepoint() const;
+  void RollbackTo(size_t savepoint);
+
+  bool changed() const;
+
+ private:
+  friend class Catalog;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Thread-safe.
+class Catalog {
+ public:
+  // Reads all descriptors; creates the root, and database `cellar` with schema-less `public`, when the store is
+  // new. The engine outlives the catalog.
+  static Result<std::unique_ptr<Catalog>> Open(kv::Engine* engine);
+  ~Catalog();
+
+  SnapshotPtr Current() const;
+  // Makes an editor's changes visible to others; call after its transaction committed at `commit_version`.
+  void Publish(const CatalogEditor& editor, uint64_t commit_version);
+
+  kv::Engine* engine() const;
+
+ private:
+  friend class CatalogEditor;
+  Catalog();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Makes `transaction`'s commit fail with kConflict when the descriptor has changed since it was read.
+void RequireCurrent(const TableDescriptor& table, kv::Transaction* transaction);
+
+// Protobuf bytes of a descriptor (docs/formats/catalog.md). Errors: kCorruption.
+std::string EncodeTable(const TableDescriptor& table);
+Result<TableDescriptor> DecodeTable(std::string_view bytes);
+std::string EncodeNamespace(const NamespaceDescriptor& space);
+Result<NamespaceDescriptor> DecodeNamespace(std::string_view bytes);
+
+}  // namespace cellar::catalog

@@ -1,0 +1,159 @@
+// Descriptors: everything Cellar knows of one namespace or relation. In memory they are these plain structs,
+// immutable once inside a CatalogSnapshot; on disk they are the protobuf messages of proto/descriptor.proto
+// (docs/formats/catalog.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cellar/codec/ids.h"
+#include "cellar/codec/key.h"
+#include "cellar/types/datum.h"
+#include "cellar/types/type.h"
+
+namespace cellar::catalog {
+
+using codec::ColumnId;
+using codec::IndexId;
+using codec::NamespaceId;
+using codec::TableId;
+
+// Recycle state, shared by namespaces and relations. Values are persisted.
+enum class ObjectState : uint8_t { kPublic = 1, kDropped = 2 };
+
+// Who may read and write an index. Values are persisted.
+enum class IndexState : uint8_t { kDeleteOnly = 1, kWriteOnly = 2, kPublic = 3, kDropping = 4 };
+
+enum class RelationKind : uint8_t { kTable = 1, kView = 2, kSequence = 3 };
+enum class Layout : uint8_t { kRow = 1 };
+enum class Identity : uint8_t { kNone = 0, kAlways = 1, kByDefault = 2 };
+enum class ForeignKeyAction : uint8_t { kNoAction = 1, kRestrict = 2, kCascade = 3, kSetNull = 4, kSetDefault = 5 };
+
+struct ColumnDescriptor {
+  ColumnId id;
+  std::string name;
+  Type type;
+  bool not_null = false;
+  bool hidden = false;        // the row id of a table without a primary key
+  bool dropped = false;       // its bytes stay in old rows; its attnum stays taken
+  std::string default_sql;    // empty: none. Text of the expression ("nextval('t_id_seq'::regclass)")
+  std::string generated_sql;  // GENERATED ALWAYS AS (...) STORED
+  Identity identity = Identity::kNone;
+  // What rows written before this column existed answer; frozen when it was added.
+  std::optional<Value> initial_value;
+  TableId sequence;           // owned by this column (serial, identity); zero: none
+  std::string comment;
+};
+
+struct IndexColumn {
+  ColumnId column;             // zero when `expression` is set
+  std::string expression;      // SQL text; reserved for expression indexes
+  codec::Direction direction = codec::Direction::kAscending;
+  codec::NullPlacement nulls = codec::NullPlacement::kLast;
+};
+
+struct IndexDescriptor {
+  IndexId id;                  // local to the table, never reused; a primary index owns id..id+3
+  uint32_t oid = 0;            // pg_class oid of the index
+  std::string name;
+  bool primary = false;
+  bool unique = false;         // true for a primary index
+  bool constraint = false;     // made by PRIMARY KEY or UNIQUE rather than CREATE UNIQUE INDEX
+  bool nulls_not_distinct = false;
+  IndexState state = IndexState::kPublic;
+  std::vector<IndexColumn> key;
+  std::vector<ColumnId> stored;  // INCLUDE
+  std::string predicate;       // SQL text; reserved for partial indexes
+  std::string comment;
+};
+
+struct CheckConstraint {
+  std::string name;
+  std::string expression;  // SQL text over column names
+  uint32_t oid = 0;
+};
+
+struct ForeignKey {
+  std::string name;
+  uint32_t oid = 0;
+  std::vector<ColumnId> columns;
+  TableId referenced_table;
+  std::vector<ColumnId> referenced_columns;
+  ForeignKeyAction on_delete = ForeignKeyAction::kNoAction;
+  ForeignKeyAction on_update = ForeignKeyAction::kNoAction;
+  bool deferrable = false;
+  bool initially_deferred = false;
+};
+
+// Which columns, in which order, the rows of one row-format id hold (codec::RowFormat).
+struct RowFormatDescriptor {
+  uint32_t id = 0;
+  std::vector<ColumnId> columns;  // all columns but dropped ones when it was made, key columns included
+};
+
+struct SequenceOptions {
+  Type type;
+  int64_t start = 1, increment = 1, min = 1, max = INT64_MAX, cache = 1;
+  bool cycle = false;
+  TableId owner_table;    // zero: none
+  ColumnId owner_column;
+};
+
+// A table, view or sequence.
+struct TableDescriptor {
+  TableId id;
+  NamespaceId parent;
+  std::string name;
+  uint64_t version = 0;  // grows by one with each change
+  ObjectState state = ObjectState::kPublic;
+  int64_t dropped_at_micros = 0;
+  RelationKind kind = RelationKind::kTable;
+  Layout layout = Layout::kRow;
+  std::vector<ColumnDescriptor> columns;  // by ordinal; dropped ones keep their place
+  std::vector<IndexDescriptor> indexes;   // the primary index first
+  std::vector<CheckConstraint> checks;
+  std::vector<ForeignKey> foreign_keys;
+  std::vector<RowFormatDescriptor> row_formats;  // the last is the one written
+  uint32_t next_column_id = 1, next_index_id = 0, next_row_format_id = 1;
+  std::string view_sql;
+  SequenceOptions sequence;
+  bool temporary = false;
+  std::string owner;
+  std::string comment;
+  // Not persisted: the engine version at which this descriptor was committed (kv::Transaction::Require).
+  uint64_t commit_version = 0;
+
+  uint32_t oid() const { return static_cast<uint32_t>(id.value) + kFirstOid; }
+  static constexpr uint32_t kFirstOid = 16384;
+
+  const ColumnDescriptor* FindColumn(std::string_view column_name) const;  // living ones only
+  const ColumnDescriptor* FindColumn(ColumnId column) const;
+  // Position in `columns`, or -1.
+  int OrdinalOf(ColumnId column) const;
+  const IndexDescriptor& primary() const { return indexes.front(); }
+  const IndexDescriptor* FindIndex(std::string_view index_name) const;
+  const IndexDescriptor* FindIndex(IndexId index) const;
+  // The key columns of an index as the codec wants them: its own key, then for a non-unique index the
+  // primary key's columns that it does not hold itself.
+  std::vector<codec::KeyColumn> KeyColumnsOf(const IndexDescriptor& index) const;
+};
+
+struct NamespaceDescriptor {
+  NamespaceId id;
+  NamespaceId parent;
+  std::string name;
+  uint64_t version = 0;
+  ObjectState state = ObjectState::kPublic;
+  int64_t dropped_at_micros = 0;
+  std::string owner;
+  std::string comment;
+  uint64_t commit_version = 0;  // not persisted
+
+  uint32_t oid() const { return static_cast<uint32_t>(id.value) + TableDescriptor::kFirstOid; }
+};
+
+inline constexpr NamespaceId kRootNamespace{1};
+
+}  // namespace cellar::catalog
