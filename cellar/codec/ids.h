@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace cellar {
+namespace cellar::codec {
 
 struct TableId {
   uint64_t value = 0;
@@ -33,9 +33,6 @@ struct GroupId {
   auto operator<=>(const GroupId&) const = default;
 };
 
-// The root of the tree of namespaces.
-inline constexpr NamespaceId kRootNamespace{1};
-
 // A primary index owns four consecutive index ids; these are their offsets from the first
 // (docs/formats/key.md, "Whole keys").
 inline constexpr uint32_t kRowsOfPrimary = 0;
@@ -52,25 +49,35 @@ inline size_t HashId(uint64_t value) {
   return static_cast<size_t>(value ^ (value >> 31));
 }
 
-}  // namespace cellar
+}  // namespace cellar::codec
 
 template <>
-struct std::hash<cellar::TableId> {
-  size_t operator()(cellar::TableId id) const noexcept { return cellar::HashId(id.value); }
+struct std::hash<cellar::codec::TableId> {
+  size_t operator()(cellar::codec::TableId id) const noexcept {
+    return cellar::codec::HashId(id.value);
+  }
 };
 template <>
-struct std::hash<cellar::NamespaceId> {
-  size_t operator()(cellar::NamespaceId id) const noexcept { return cellar::HashId(id.value); }
+struct std::hash<cellar::codec::NamespaceId> {
+  size_t operator()(cellar::codec::NamespaceId id) const noexcept {
+    return cellar::codec::HashId(id.value);
+  }
 };
 template <>
-struct std::hash<cellar::IndexId> {
-  size_t operator()(cellar::IndexId id) const noexcept { return cellar::HashId(id.value); }
+struct std::hash<cellar::codec::IndexId> {
+  size_t operator()(cellar::codec::IndexId id) const noexcept {
+    return cellar::codec::HashId(id.value);
+  }
 };
 template <>
-struct std::hash<cellar::ColumnId> {
-  size_t operator()(cellar::ColumnId id) const noexcept { return cellar::HashId(id.value); }
+struct std::hash<cellar::codec::ColumnId> {
+  size_t operator()(cellar::codec::ColumnId id) const noexcept {
+    return cellar::codec::HashId(id.value);
+  }
 };
 template <>
-struct std::hash<cellar::GroupId> {
-  size_t operator()(cellar::GroupId id) const noexcept { return cellar::HashId(id.value); }
+struct std::hash<cellar::codec::GroupId> {
+  size_t operator()(cellar::codec::GroupId id) const noexcept {
+    return cellar::codec::HashId(id.value);
+  }
 };
