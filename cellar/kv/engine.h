@@ -1,0 +1,222 @@
+// The contract every storage engine fulfils: ordered bytes, transactions, limits as data.
+//
+// Keys are unsigned bytes compared with memcmp. A transaction reads one snapshot, sees its own
+// writes, buffers them, and commits them at once. Callers size their batches by Limits.
+// The contract suite in tests/engine_contract runs on every engine.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/base/cancel.h"
+#include "cellar/base/status.h"
+#include "cellar/kv/block.h"
+
+namespace cellar::kv {
+
+// What an engine can take in one transaction; SIZE_MAX means no bound of its own.
+struct Limits {
+  size_t max_key_bytes = 64 << 10;
+  size_t max_value_bytes = size_t{1} << 30;
+  size_t max_txn_bytes = SIZE_MAX;   // keys and values written
+  size_t max_txn_ops = SIZE_MAX;     // writes
+  size_t soft_txn_bytes = SIZE_MAX;  // split work that may be split (backfill, sealing) here
+  std::chrono::milliseconds max_txn_age = std::chrono::milliseconds::max();
+  bool native_ranges = true;    // DeleteRange costs O(1), whatever it covers
+  bool unknown_commit = false;  // Commit may answer kCommitUnknown
+  bool cheap_bulk = true;       // large transactions spill to disk instead of failing
+};
+
+// How a read counts at commit. kTracked: if another transaction has changed what was read, Commit
+// answers kConflict (serializable isolation only). kSnapshot: the read never causes a conflict.
+enum class ReadMode : uint8_t { kTracked, kSnapshot };
+
+// kSerializable: tracked reads, points and ranges, are validated at commit; strict in real time.
+// kSnapshot: reads are not validated; keys written are: the first committer wins.
+enum class Isolation : uint8_t { kSerializable, kSnapshot };
+
+struct ScanOptions {
+  bool reverse = false;
+  bool keys_only = false;              // values come back empty
+  bool fill_cache = true;              // false: a large scan that must not evict others' blocks
+  uint64_t limit = 0;                  // most pairs to return in all; 0: no limit
+  size_t block_bytes = 64 << 10;       // aim for later blocks; one pair always fits
+  size_t first_block_bytes = 4 << 10;  // aim for the first block; grows by 4 up to block_bytes
+  ReadMode mode = ReadMode::kTracked;
+};
+
+// Reads a key range block by block. Sees the snapshot and the own writes as they were when the scan
+// was opened; later writes of the transaction do not show (an UPDATE never meets its own output).
+// Must not outlive its transaction. One thread at a time.
+class Cursor {
+ public:
+  virtual ~Cursor() = default;
+  // Replaces the content of `*block` with the next pairs. False, and an empty block, at the end.
+  // Cost: one engine trip, none when own writes alone fill the block.
+  virtual Result<bool> NextBlock(Block* block) = 0;
+};
+
+enum class LockWait : uint8_t {
+  kBlock,   // wait until the holder ends (or timeout, deadlock, cancellation)
+  kNoWait,  // answer 55P03 at once
+  kSkip,    // leave out what is held by others
+};
+
+struct LockOptions {
+  LockWait wait = LockWait::kBlock;
+  std::chrono::milliseconds timeout{0};  // of kBlock; 0: none; passing it answers 55P03
+  const CancelToken* cancel = nullptr;   // borrowed; polled while waiting
+  // READ COMMITTED: advance the snapshot whatever has been read before.
+  bool move_over_reads = false;
+};
+
+struct LockResult {
+  std::vector<bool> acquired;  // one per key, in order; all true unless kSkip
+  // The snapshot was advanced because a key had been written after it: read again.
+  bool snapshot_moved = false;
+};
+
+struct TransactionOptions {
+  Isolation isolation = Isolation::kSerializable;
+  bool read_only = false;  // writes answer kInvalid; nothing is tracked, nothing validated
+  bool durable = true;     // default of Commit()
+  // One statement that its caller reruns by itself on kConflict: the first Get reads without a
+  // snapshot, which makes single-row lookups as cheap as the engine's own Get.
+  bool autocommit = false;
+  // PutIfAbsent may report duplicates as late as Commit, in exchange for sequential checks.
+  bool bulk = false;
+  // Writes that change no meaning (moving rows between layouts): others' reads of them do not
+  // conflict. The own reads are validated as usual.
+  bool unmarked_writes = false;
+};
+
+struct CommitOptions {
+  bool durable = true;  // false: may be lost in a crash, even when later commits are not
+};
+
+struct TransactionStats {
+  uint64_t bytes = 0;          // of keys and values in the write buffer and spilled runs
+  uint64_t ops = 0;            // writes
+  uint64_t reads = 0;          // keys asked for and pairs returned
+  uint64_t trips = 0;          // calls that reached the engine, the commit included
+  uint64_t spilled_bytes = 0;  // of `bytes`, what lies in spill files
+};
+
+using SavepointId = uint64_t;
+
+// One transaction. One thread at a time. Destroying it without Commit aborts it. After Commit or
+// Abort only stats(), snapshot_version() and duplicate_key() may be called.
+class Transaction {
+ public:
+  virtual ~Transaction() = default;
+
+  // Reads one key; false if it is absent (`*value` is then empty). Own writes show.
+  virtual Result<bool> Get(std::string_view key, PinnedValue* value,
+                           ReadMode mode = ReadMode::kTracked) = 0;
+  // Reads keys.size() keys in one trip; `values` and `found` must be as long as `keys`.
+  virtual Status MultiGet(std::span<const std::string_view> keys, std::span<PinnedValue> values,
+                          std::span<bool> found, ReadMode mode = ReadMode::kTracked) = 0;
+  // Reads [start, end) in key order, or downwards with options.reverse. An empty `end` means no
+  // upper bound. Opening costs no trip; each block costs one. A tracked scan tracks what it has
+  // returned so far, and the whole range once it has ended.
+  virtual Result<std::unique_ptr<Cursor>> Scan(std::string_view start, std::string_view end,
+                                               const ScanOptions& options = {}) = 0;
+
+  // Buffer writes; key and value are copied. Errors: kLimit (54000) past limits(); kInvalid when
+  // read only. No trip, but a large transaction may spill to disk here (53100 when that is full).
+  virtual Status Put(std::string_view key, std::string_view value) = 0;
+  virtual Status Delete(std::string_view key) = 0;
+  // Deletes [start, end): of the snapshot and of the own writes. Conflicts with every reader.
+  virtual Status DeleteRange(std::string_view start, std::string_view end) = 0;
+  // Put that demands the key's absence, which is tracked. A duplicate answers kConstraint (23505)
+  // here, or, with options.bulk, here or at Commit; duplicate_key() then names the key.
+  virtual Status PutIfAbsent(std::string_view key, std::string_view value) = 0;
+  // The key whose PutIfAbsent failed; empty otherwise. Valid until the transaction is destroyed.
+  virtual std::string_view duplicate_key() const = 0;
+
+  // Makes Commit fail if [start, end) changes meanwhile, as if it had been read; any isolation.
+  virtual Status AddReadConflict(std::string_view start, std::string_view end) = 0;
+  // Demands that `key` has not been written after commit version `version`: checked here, without
+  // a trip, and again by a Commit that writes. Error: kConflict (40001). A false alarm is possible
+  // the first time a key is named; with the version of a newer read of the key it passes.
+  virtual Status Require(std::string_view key, uint64_t version) = 0;
+
+  // Takes exclusive locks on keys, held until commit or abort, in this process only. If a locked
+  // key was written after the snapshot, the snapshot is advanced, provided that nothing tracked so
+  // far has changed; else kConflict 40001. Errors: kConflict 40P01 on a deadlock; kUnavailable
+  // 55P03 with kNoWait or after the timeout; kCancelled. Locks taken before an error stay held.
+  // Locks do not stop writers that take none: those lose or win at commit as always.
+  virtual Result<LockResult> Lock(std::span<const std::string_view> keys,
+                                  const LockOptions& options = {}) = 0;
+
+  // Marks the write buffer. Savepoints nest; rolling back to one drops later ones and keeps it.
+  // Reads stay tracked and locks stay held. Error: kNotFound for one that is gone.
+  virtual SavepointId Savepoint() = 0;
+  virtual Status RollbackTo(SavepointId savepoint) = 0;
+  virtual Status ReleaseSavepoint(SavepointId savepoint) = 0;
+
+  // Reads from here on see everything committed before this call (READ COMMITTED takes one per
+  // statement). Earlier tracked reads and writes are still validated against their own snapshots.
+  virtual Status RefreshSnapshot() = 0;
+  // Every commit with a version up to this shows in the snapshot; takes one if there is none yet.
+  virtual uint64_t snapshot_version() = 0;
+
+  virtual TransactionStats stats() const = 0;
+
+  // Validates and applies everything at once; the commit's version, or the snapshot's version if
+  // nothing was written. Errors: kConflict 40001, nothing applied; kConstraint 23505 (bulk);
+  // kCommitUnknown 40003; kUnavailable 58030 or 53100. The transaction is over in every case.
+  virtual Result<uint64_t> Commit(const CommitOptions& options) = 0;
+  // With the durability of the TransactionOptions.
+  virtual Result<uint64_t> Commit() = 0;
+  virtual void Abort() = 0;
+};
+
+// Counters since the engine was opened.
+struct EngineStats {
+  uint64_t begins = 0;
+  uint64_t trips = 0;      // calls of transactions that reached the engine
+  uint64_t commits = 0;    // with writes
+  uint64_t conflicts = 0;  // commits refused by validation
+  uint64_t groups = 0;     // writes to the engine's log; commits / groups is the batching
+  uint64_t synced_groups = 0;
+  uint64_t spilled_runs = 0;
+  uint64_t lock_waits = 0;
+  uint64_t deadlocks = 0;
+  uint64_t cache_bytes = 0;   // block cache in use
+  uint64_t memory_bytes = 0;  // block cache, write buffers and readers together
+  uint64_t disk_bytes = 0;    // live files
+};
+
+// An open store. Thread-safe. Transactions must end before it is closed or destroyed.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Never null; costs no trip.
+  virtual std::unique_ptr<Transaction> Begin(const TransactionOptions& options = {}) = 0;
+
+  virtual Limits limits() const = 0;
+  // The version of the newest commit that all later transactions see.
+  virtual uint64_t latest_version() const = 0;
+  // Bytes on disk between two keys, roughly; good from about 500 pairs on.
+  virtual uint64_t ApproximateBytes(std::string_view start, std::string_view end) = 0;
+  // At most `parts` - 1 sorted keys that cut [start, end) into pieces of similar size.
+  virtual std::vector<std::string> SplitPoints(std::string_view start, std::string_view end,
+                                               size_t parts) = 0;
+  // Rewrites [start, end) so that dead versions go; both empty: everything.
+  virtual Status Compact(std::string_view start, std::string_view end) = 0;
+  // Makes all commits durable, those that did not ask for it too.
+  virtual Status Sync() = 0;
+  virtual EngineStats stats() const = 0;
+  // Flushes and releases the store. Later calls answer kUnavailable.
+  virtual Status Close() = 0;
+};
+
+}  // namespace cellar::kv
