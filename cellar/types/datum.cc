@@ -1,0 +1,110 @@
+// Order and hashes of values by type.
+#include "cellar/types/datum.h"
+
+#include <cmath>
+
+#include "cellar/types/array.h"
+#include "cellar/types/datetime.h"
+#include "cellar/types/json.h"
+#include "cellar/types/numeric.h"
+
+namespace cellar {
+namespace {
+
+constexpr uint64_t kNullHash = 0x9E3779B97F4A7C15;
+
+uint64_t Mix(uint64_t value) {
+  value ^= value >> 32;
+  value *= 0xD6E8FEB86659FD93;
+  value ^= value >> 32;
+  value *= 0xD6E8FEB86659FD93;
+  value ^= value >> 32;
+  return value;
+}
+
+uint64_t HashBytes(std::string_view bytes) {
+  uint64_t hash = bytes.size() * 0x9E3779B97F4A7C15;
+  const char* data = bytes.data();
+  size_t left = bytes.size();
+  for (; left >= 8; data += 8, left -= 8) {
+    uint64_t word;
+    std::memcpy(&word, data, 8);
+    hash = (hash ^ word) * 0xD6E8FEB86659FD93;
+    hash ^= hash >> 29;
+  }
+  if (left > 0) {
+    uint64_t word = 0;
+    std::memcpy(&word, data, left);
+    hash = (hash ^ word) * 0xD6E8FEB86659FD93;
+  }
+  return Mix(hash);
+}
+
+std::string_view WithoutTrailingBlanks(std::string_view text) {
+  size_t size = text.size();
+  while (size > 0 && text[size - 1] == ' ') --size;
+  return text.substr(0, size);
+}
+
+int CompareDoubles(double a, double b) {
+  if (std::isnan(a)) return std::isnan(b) ? 0 : 1;
+  if (std::isnan(b)) return -1;
+  return a < b ? -1 : a > b;
+}
+
+int CompareInts(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
+
+}  // namespace
+
+Value::Value(Type type, Datum datum) : type_(type), datum_(datum) {
+  if (!datum.is_null() && PhysicalOf(type) == Physical::kBytes) bytes_ = datum.bytes();
+}
+
+int CompareDatums(Datum a, Datum b, Type type) {
+  if (type.array) return CompareArrays(a.bytes(), b.bytes(), MakeType(type.id));
+  switch (PhysicalOf(type)) {
+    case Physical::kInt64: return CompareInts(a.int_value(), b.int_value());
+    case Physical::kDouble: return CompareDoubles(a.double_value(), b.double_value());
+    case Physical::kBytes: break;
+  }
+  switch (type.id) {
+    case TypeId::kNumeric: return numeric::Compare(a.bytes(), b.bytes());
+    case TypeId::kInterval: return CompareIntervals(IntervalOf(a), IntervalOf(b));
+    case TypeId::kTimetz: return CompareTimeTz(TimeTzOf(a), TimeTzOf(b));
+    case TypeId::kInt2vector:
+    case TypeId::kOidvector: return CompareArrays(a.bytes(), b.bytes(), ElementTypeOf(type));
+    case TypeId::kJsonb: return CompareJsonb(a.bytes(), b.bytes());
+    case TypeId::kBpchar:
+      return WithoutTrailingBlanks(a.bytes()).compare(WithoutTrailingBlanks(b.bytes()));
+    default: return a.bytes().compare(b.bytes());
+  }
+}
+
+uint64_t HashDatum(Datum datum, Type type) {
+  if (datum.is_null()) return kNullHash;
+  if (type.array) return HashArray(datum.bytes(), MakeType(type.id));
+  switch (PhysicalOf(type)) {
+    case Physical::kInt64: return Mix(static_cast<uint64_t>(datum.int_value()));
+    case Physical::kDouble: {
+      double value = datum.double_value();
+      if (value == 0) value = 0;  // -0.0 equals 0.0
+      if (std::isnan(value)) return kNullHash + 1;
+      uint64_t bits;
+      std::memcpy(&bits, &value, 8);
+      return Mix(bits);
+    }
+    case Physical::kBytes: break;
+  }
+  switch (type.id) {
+    case TypeId::kNumeric: return numeric::Hash(datum.bytes());
+    case TypeId::kInterval: return HashInterval(IntervalOf(datum));
+    case TypeId::kTimetz: return HashTimeTz(TimeTzOf(datum));
+    case TypeId::kInt2vector:
+    case TypeId::kOidvector: return HashArray(datum.bytes(), ElementTypeOf(type));
+    case TypeId::kJsonb: return HashJsonb(datum.bytes());
+    case TypeId::kBpchar: return HashBytes(WithoutTrailingBlanks(datum.bytes()));
+    default: return HashBytes(datum.bytes());
+  }
+}
+
+}  // namespace cellar
