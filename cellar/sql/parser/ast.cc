@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cellar::sql {
+namespace cellar::sql::ast {
 
 // Out of line where a member's type is complete only later in the headers.
 SubLink::SubLink() : Expr(kKind) {}
@@ -52,4 +52,4 @@ const Option* FindOption(const OptionList& options, std::string_view name) {
   return nullptr;
 }
 
-}  // namespace cellar::sql
+}  // namespace cellar::sql::ast

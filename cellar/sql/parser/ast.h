@@ -18,7 +18,7 @@
 
 #include "cellar/base/check.h"
 
-namespace cellar::sql {
+namespace cellar::sql::ast {
 
 // Deepest nesting of nodes that Parse returns.
 inline constexpr int kMaxDepth = 1000;
@@ -849,6 +849,6 @@ struct DeleteStmt : Stmt {
   TargetList returning;
 };
 
-}  // namespace cellar::sql
+}  // namespace cellar::sql::ast
 
 #include "cellar/sql/parser/ast_ddl.h"  // IWYU pragma: export

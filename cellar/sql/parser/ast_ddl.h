@@ -8,7 +8,7 @@
 
 #include "cellar/sql/parser/ast.h"
 
-namespace cellar::sql {
+namespace cellar::sql::ast {
 
 enum class ObjectType : uint8_t {
   kTable,
@@ -680,4 +680,4 @@ struct OtherStmt : Stmt {
   bool if_not_exists = false;
 };
 
-}  // namespace cellar::sql
+}  // namespace cellar::sql::ast

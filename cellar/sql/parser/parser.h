@@ -14,7 +14,7 @@ namespace cellar::sql {
 inline constexpr size_t kMaxStatementBytes = size_t{64} << 20;
 
 struct Statement {
-  StmtPtr ast;
+  ast::StmtPtr ast;
   int start = 0;   // bytes: where its text begins, blanks and comments before it skipped
   int length = 0;  // bytes, without the semicolon
   // PostgreSQL's command tag ("SELECT", "CREATE TABLE"); static storage.
@@ -38,12 +38,12 @@ Result<std::vector<Statement>> Parse(std::string_view text);
 Result<Statement> ParseOne(std::string_view text);
 
 // One expression, such as a stored default or check. Locations count from the start of `text`.
-Result<ExprPtr> ParseExpression(std::string_view text);
+Result<ast::ExprPtr> ParseExpression(std::string_view text);
 
 // A type as in a cast: "varchar(10)[]".
-Result<TypeName> ParseTypeName(std::string_view text);
+Result<ast::TypeName> ParseTypeName(std::string_view text);
 
 // Byte offset of the leftmost token of an expression, -1 if unknown.
-int ExprLocation(const Expr& expr);
+int ExprLocation(const ast::Expr& expr);
 
 }  // namespace cellar::sql
