@@ -87,6 +87,9 @@ struct SpanExpr {
   BoundExpr lower, upper;
   bool only_null = false;            // IS NULL on the column after `equal`
   bool exclude_null = false;         // IS NOT NULL
+  // When not negative: equal[array_position] is an array (x = ANY($1)), and at run time the span stands for one
+  // span for each of its distinct non-NULL elements; a NULL array gives none.
+  int array_position = -1;
 };
 
 enum class RowLock : uint8_t { kNone, kBlock, kNoWait, kSkipLocked };
