@@ -1,10 +1,10 @@
 // The catalog: names, descriptors and who sees which version of them.
 //
 // Readers hold an immutable CatalogSnapshot. A transaction that changes the schema edits through a
-// CatalogEditor: it writes name and descriptor records into its kv::Transaction and sees its own changes in
-// editor.snapshot(); after the commit the Catalog publishes them. A transaction that used a descriptor calls
-// RequireCurrent so that its commit fails with kConflict if the descriptor has changed since; that condition
-// costs no engine trip (docs/decisions: descriptor versions).
+// CatalogEditor: it writes name and descriptor records into its kv::Transaction and sees its own
+// changes in editor.snapshot(); after the commit the Catalog publishes them. A transaction that
+// used a descriptor calls RequireCurrent so that its commit fails with kConflict if the descriptor
+// has changed since; that condition costs no engine trip (docs/decisions: descriptor versions).
 #pragma once
 
 #include <memory>
@@ -43,6 +43,12 @@ class CatalogSnapshot {
   std::vector<TablePtr> ListReferencing(TableId id) const;
   // "/microsoft/employees"; for PostgreSQL clients see session.
   std::string PathOf(const TableDescriptor& table) const;
+  // "/microsoft"; "" for the root, "/?" where an ancestor is missing.
+  std::string PathOf(NamespaceId id) const;
+  // Dropped objects whose descriptors are still kept, in id order.
+  std::vector<TablePtr> ListDroppedTables() const;
+  TablePtr GetDroppedTable(TableId id) const;
+  NamespacePtr GetDroppedNamespace(NamespaceId id) const;
   // Grows with every published change.
   uint64_t generation() const;
 
@@ -57,35 +63,44 @@ using SnapshotPtr = std::shared_ptr<const CatalogSnapshot>;
 
 class Catalog;
 
-// Changes to the catalog inside one transaction. One thread at a time. Errors carry PostgreSQL's SQLSTATEs
-// (42P07 a relation of that name exists, 42P06 schema, 42P04 database, ...). Every call costs at most one
-// engine read and buffered writes, whatever the size of the object.
+// Changes to the catalog inside one transaction. One thread at a time. Errors carry PostgreSQL's
+// SQLSTATEs (42P07 a relation of that name exists, 42P06 schema, 42P04 database, ...). Every call
+// costs at most one engine read and buffered writes, whatever the size of the object.
 class CatalogEditor {
  public:
+  // Starts from catalog->Current(), or from `base`, the snapshot that the transaction uses.
   CatalogEditor(Catalog* catalog, kv::Transaction* transaction);
+  CatalogEditor(Catalog* catalog, kv::Transaction* transaction, SnapshotPtr base);
   ~CatalogEditor();
 
   // What this transaction sees.
   SnapshotPtr snapshot() const;
 
-  Result<NamespacePtr> CreateNamespace(NamespaceId parent, std::string_view name, std::string_view owner);
+  Result<NamespacePtr> CreateNamespace(NamespaceId parent, std::string_view name,
+                                       std::string_view owner);
   Status RenameNamespace(NamespaceId id, std::string_view new_name);
-  // Must be empty of living objects (2BP01 otherwise). Frees the name, marks the descriptor, keeps the data.
+  // Writes a changed owner or comment.
+  Status UpdateNamespace(NamespaceDescriptor space);
+  // Must be empty of living objects (2BP01 otherwise). Frees the name, marks the descriptor, keeps
+  // the data.
   Status DropNamespace(NamespaceId id);
 
-  // Fills in id, oids, version, ids of columns and indexes that are zero, the first row format; checks names
-  // (also of its indexes) against the namespace. `table.parent` and `table.name` are set by the caller.
+  // Fills in id, oids, version, ids of columns and indexes that are zero, the first row format;
+  // checks names (also of its indexes) against the namespace. `table.parent` and `table.name` are
+  // set by the caller.
   Result<TablePtr> CreateTable(TableDescriptor table);
-  // Writes a changed descriptor (version + 1, new ids where zero, a new row format when the living columns
-  // changed). A changed name or parent moves the name record.
+  // Writes a changed descriptor (version + 1, new ids where zero, a new row format when the living
+  // columns changed). A changed name or parent moves the name record.
   Result<TablePtr> UpdateTable(TableDescriptor table);
   // Frees the name, marks the descriptor, keeps the data.
   Status DropTable(TableId id);
 
-  // An id from the catalog's one sequence, for oids of constraints. Cost: none per id, one engine write per block.
+  // An id from the catalog's one sequence, for oids of constraints. Cost: none per id, one engine
+  // write per block.
   Result<uint64_t> AllocateId();
 
-  // State to return to when a savepoint is rolled back: pair with kv::Transaction::Savepoint/RollbackTo.
+  // State to return to when a savepoint is rolled back: pair with
+  // kv::Transaction::Savepoint/RollbackTo.
   size_t Savepoint() const;
   void RollbackTo(size_t savepoint);
 
@@ -94,32 +109,45 @@ class CatalogEditor {
  private:
   friend class Catalog;
   struct Impl;
+  Status WriteNamespace(const NamespaceDescriptor& old, NamespaceDescriptor space);
+  Result<TablePtr> WriteTable(const TableDescriptor* old, TableDescriptor table);
+  Status FillIn(const TableDescriptor* old, TableDescriptor* table);
+  Status FillOid(uint32_t* oid);
   std::unique_ptr<Impl> impl_;
 };
 
 // Thread-safe.
 class Catalog {
+  struct Impl;
+
  public:
-  // Reads all descriptors; creates the root, and database `cellar` with schema-less `public`, when the store is
-  // new. The engine outlives the catalog.
+  explicit Catalog(std::unique_ptr<Impl> impl);  // for Open
+  // Reads all descriptors; creates the root, and database `cellar` with schema-less `public`, when
+  // the store is new. The engine outlives the catalog.
   static Result<std::unique_ptr<Catalog>> Open(kv::Engine* engine);
   ~Catalog();
 
   SnapshotPtr Current() const;
-  // Makes an editor's changes visible to others; call after its transaction committed at `commit_version`.
+  // Makes an editor's changes visible to others; call after its transaction committed at
+  // `commit_version`.
   void Publish(const CatalogEditor& editor, uint64_t commit_version);
+  // Reads all descriptors again: after a commit of unknown outcome.
+  Status Reload();
 
   kv::Engine* engine() const;
+  // 16 random bytes, made when the store was.
+  const std::string& store_id() const;
 
  private:
   friend class CatalogEditor;
-  Catalog();
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-// Makes `transaction`'s commit fail with kConflict when the descriptor has changed since it was read.
-void RequireCurrent(const TableDescriptor& table, kv::Transaction* transaction);
+// Makes `transaction`'s commit fail with kConflict when the descriptor has changed since it was
+// read, and answers so at once when that is known already. Take the CatalogSnapshot before the
+// transaction's snapshot: then the data is never older than the descriptor, and this finds the
+// descriptor older than the data. Descriptors that the transaction itself has changed pass.
+Status RequireCurrent(const TableDescriptor& table, kv::Transaction* transaction);
 
 // Protobuf bytes of a descriptor (docs/formats/catalog.md). Errors: kCorruption.
 std::string EncodeTable(const TableDescriptor& table);

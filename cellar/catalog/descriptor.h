@@ -1,11 +1,15 @@
-// Descriptors: everything Cellar knows of one namespace or relation. In memory they are these plain structs,
-// immutable once inside a CatalogSnapshot; on disk they are the protobuf messages of proto/descriptor.proto
-// (docs/formats/catalog.md).
+// Descriptors: everything Cellar knows of one namespace or relation. In memory they are these plain
+// structs, immutable once inside a CatalogSnapshot; on disk they are the protobuf messages of
+// proto/descriptor.proto (docs/formats/catalog.md).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cellar/codec/ids.h"
@@ -20,6 +24,8 @@ using codec::IndexId;
 using codec::NamespaceId;
 using codec::TableId;
 
+inline constexpr uint64_t kUncommitted = UINT64_MAX;
+
 // Recycle state, shared by namespaces and relations. Values are persisted.
 enum class ObjectState : uint8_t { kPublic = 1, kDropped = 2 };
 
@@ -29,43 +35,49 @@ enum class IndexState : uint8_t { kDeleteOnly = 1, kWriteOnly = 2, kPublic = 3, 
 enum class RelationKind : uint8_t { kTable = 1, kView = 2, kSequence = 3 };
 enum class Layout : uint8_t { kRow = 1 };
 enum class Identity : uint8_t { kNone = 0, kAlways = 1, kByDefault = 2 };
-enum class ForeignKeyAction : uint8_t { kNoAction = 1, kRestrict = 2, kCascade = 3, kSetNull = 4, kSetDefault = 5 };
+enum class ForeignKeyAction : uint8_t {
+  kNoAction = 1,
+  kRestrict = 2,
+  kCascade = 3,
+  kSetNull = 4,
+  kSetDefault = 5
+};
 
 struct ColumnDescriptor {
   ColumnId id;
   std::string name;
   Type type;
   bool not_null = false;
-  bool hidden = false;        // the row id of a table without a primary key
-  bool dropped = false;       // its bytes stay in old rows; its attnum stays taken
-  std::string default_sql;    // empty: none. Text of the expression ("nextval('t_id_seq'::regclass)")
+  bool hidden = false;      // the row id of a table without a primary key
+  bool dropped = false;     // its bytes stay in old rows; its attnum stays taken
+  std::string default_sql;  // empty: none. Text of the expression ("nextval('t_id_seq'::regclass)")
   std::string generated_sql;  // GENERATED ALWAYS AS (...) STORED
   Identity identity = Identity::kNone;
   // What rows written before this column existed answer; frozen when it was added.
   std::optional<Value> initial_value;
-  TableId sequence;           // owned by this column (serial, identity); zero: none
+  TableId sequence;  // owned by this column (serial, identity); zero: none
   std::string comment;
 };
 
 struct IndexColumn {
-  ColumnId column;             // zero when `expression` is set
-  std::string expression;      // SQL text; reserved for expression indexes
+  ColumnId column;         // zero when `expression` is set
+  std::string expression;  // SQL text; reserved for expression indexes
   codec::Direction direction = codec::Direction::kAscending;
   codec::NullPlacement nulls = codec::NullPlacement::kLast;
 };
 
 struct IndexDescriptor {
-  IndexId id;                  // local to the table, never reused; a primary index owns id..id+3
-  uint32_t oid = 0;            // pg_class oid of the index
+  IndexId id;        // local to the table, never reused; a primary index owns id..id+3
+  uint32_t oid = 0;  // pg_class oid of the index
   std::string name;
   bool primary = false;
-  bool unique = false;         // true for a primary index
-  bool constraint = false;     // made by PRIMARY KEY or UNIQUE rather than CREATE UNIQUE INDEX
+  bool unique = false;      // true for a primary index
+  bool constraint = false;  // made by PRIMARY KEY or UNIQUE rather than CREATE UNIQUE INDEX
   bool nulls_not_distinct = false;
   IndexState state = IndexState::kPublic;
   std::vector<IndexColumn> key;
   std::vector<ColumnId> stored;  // INCLUDE
-  std::string predicate;       // SQL text; reserved for partial indexes
+  std::string predicate;         // SQL text; reserved for partial indexes
   std::string comment;
 };
 
@@ -90,14 +102,47 @@ struct ForeignKey {
 // Which columns, in which order, the rows of one row-format id hold (codec::RowFormat).
 struct RowFormatDescriptor {
   uint32_t id = 0;
-  std::vector<ColumnId> columns;  // all columns but dropped ones when it was made, key columns included
+  std::vector<ColumnId>
+      columns;              // all columns but dropped ones when it was made, key columns included
+  std::vector<Type> types;  // of the columns as those rows hold them: INT stays readable as BIGINT
+};
+
+// What an upper layer derives from one immutable descriptor and wants to keep as long as it lives,
+// such as compiled codecs. Copies of a descriptor start with an empty slot, so an edited copy never
+// meets what was derived from its original. Thread-safe once the descriptor is shared.
+class DerivedSlot {
+ public:
+  DerivedSlot() = default;
+  DerivedSlot(const DerivedSlot&) {}
+  DerivedSlot& operator=(const DerivedSlot&) {
+    pointer_.store(nullptr);
+    owner_.reset();
+    return *this;
+  }
+
+  // Null until set.
+  const void* Get() const { return pointer_.load(std::memory_order_acquire); }
+  // Keeps `made` unless another thread was first; returns what is kept.
+  const void* SetOnce(std::shared_ptr<const void> made) const {
+    std::lock_guard lock(mutex_);
+    if (owner_ == nullptr) {
+      owner_ = std::move(made);
+      pointer_.store(owner_.get(), std::memory_order_release);
+    }
+    return owner_.get();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const void> owner_;
+  mutable std::atomic<const void*> pointer_{nullptr};
 };
 
 struct SequenceOptions {
   Type type;
   int64_t start = 1, increment = 1, min = 1, max = INT64_MAX, cache = 1;
   bool cycle = false;
-  TableId owner_table;    // zero: none
+  TableId owner_table;  // zero: none
   ColumnId owner_column;
 };
 
@@ -122,8 +167,10 @@ struct TableDescriptor {
   bool temporary = false;
   std::string owner;
   std::string comment;
-  // Not persisted: the engine version at which this descriptor was committed (kv::Transaction::Require).
+  // Not persisted: the engine version at which this descriptor was committed
+  // (kv::Transaction::Require); kUncommitted in the transaction that changes it.
   uint64_t commit_version = 0;
+  DerivedSlot derived;  // not persisted
 
   uint32_t oid() const { return static_cast<uint32_t>(id.value) + kFirstOid; }
   static constexpr uint32_t kFirstOid = 16384;
@@ -135,8 +182,8 @@ struct TableDescriptor {
   const IndexDescriptor& primary() const { return indexes.front(); }
   const IndexDescriptor* FindIndex(std::string_view index_name) const;
   const IndexDescriptor* FindIndex(IndexId index) const;
-  // The key columns of an index as the codec wants them: its own key, then for a non-unique index the
-  // primary key's columns that it does not hold itself.
+  // The key columns of an index as the codec wants them: its own key, then for a non-unique index
+  // the primary key's columns that it does not hold itself.
   std::vector<codec::KeyColumn> KeyColumnsOf(const IndexDescriptor& index) const;
 };
 

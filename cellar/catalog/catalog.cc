@@ -1,0 +1,245 @@
+// Opening, publishing and reloading the catalog, and its one sequence of ids.
+#include "cellar/catalog/catalog.h"
+
+#include <algorithm>
+#include <random>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/catalog/catalog_internal.h"
+#include "cellar/codec/key.h"
+
+namespace cellar::catalog {
+namespace {
+
+constexpr uint32_t kFormatVersion = 1;
+// Ids taken from the store at once; those not handed out when the process ends are lost.
+constexpr uint64_t kIdBlock = 32;
+constexpr int kMaxRetries = 100;
+constexpr std::string_view kFirstDatabase = "cellar";
+constexpr std::string_view kFirstOwner = "cellar";
+
+std::string HeaderKey() { return codec::SystemKey("cellar"); }
+std::string IdKey() { return codec::SystemKey("ids"); }
+
+std::string MakeStoreId() {
+  std::random_device random;
+  std::string id;
+  for (int i = 0; i < 4; ++i) {
+    uint32_t word = random();
+    id.append(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+  return id;
+}
+
+NamespaceDescriptor FirstNamespace(NamespaceId id, NamespaceId parent, std::string_view name) {
+  NamespaceDescriptor space;
+  space.id = id;
+  space.parent = parent;
+  space.name = name;
+  space.version = 1;
+  space.owner = kFirstOwner;
+  return space;
+}
+
+// Writes header, root, first database and the id sequence.
+Status InitializeStore(kv::Transaction* transaction) {
+  constexpr NamespaceId kDatabase{2};
+  StoreHeader header;
+  header.format_version = kFormatVersion;
+  header.store_id = MakeStoreId();
+  CELLAR_TRY(transaction->Put(HeaderKey(), EncodeStoreHeader(header)));
+  CELLAR_TRY(transaction->Put(codec::DescriptorKey(kRootNamespace.value),
+                              EncodeNamespace(FirstNamespace(kRootNamespace, NamespaceId{}, ""))));
+  CELLAR_TRY(
+      transaction->Put(codec::DescriptorKey(kDatabase.value),
+                       EncodeNamespace(FirstNamespace(kDatabase, kRootNamespace, kFirstDatabase))));
+  NameRecord record;
+  record.namespace_id = kDatabase.value;
+  CELLAR_TRY(
+      transaction->Put(codec::NameKey(kRootNamespace, kFirstDatabase), EncodeNameRecord(record)));
+  return transaction->Put(IdKey(), EncodeIdSequence(kDatabase.value + 1));
+}
+
+// The header of the store; makes a new store first when there is none.
+Result<StoreHeader> OpenHeader(kv::Engine* engine) {
+  for (int attempt = 0; attempt < kMaxRetries; ++attempt) {
+    std::unique_ptr<kv::Transaction> transaction = engine->Begin();
+    kv::PinnedValue value;
+    CELLAR_TRY_ASSIGN(bool found, transaction->Get(HeaderKey(), &value));
+    if (found) return DecodeStoreHeader(value.view());
+    CELLAR_TRY(InitializeStore(transaction.get()));
+    Result<uint64_t> committed = transaction->Commit();
+    if (!committed.ok() && committed.status().code() != Code::kConflict) {
+      return committed.status();
+    }
+  }
+  return MakeError(Code::kUnavailable, "store is being initialised by others without end");
+}
+
+Result<std::shared_ptr<CatalogSnapshot::Data>> LoadAll(kv::Engine* engine, uint64_t* version) {
+  kv::TransactionOptions options;
+  options.read_only = true;
+  std::unique_ptr<kv::Transaction> transaction = engine->Begin(options);
+  *version = transaction->snapshot_version();
+  const codec::KeyRange range = codec::PrefixRange(codec::SystemPrefix("desc"));
+  kv::ScanOptions scan;
+  scan.mode = kv::ReadMode::kSnapshot;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    transaction->Scan(range.start, range.end, scan));
+  auto data = std::make_shared<CatalogSnapshot::Data>();
+  kv::Block block;
+  while (true) {
+    CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
+    if (!more) break;
+    for (size_t i = 0; i < block.size(); ++i) {
+      Result<AnyDescriptor> object = DecodeAny(block.value(i), *version);
+      if (!object.ok()) {
+        return CorruptionError("{} is unreadable: {}", codec::PrintKey(block.key(i)),
+                               object.status().message());
+      }
+      const AnyDescriptor& descriptor = object.value();
+      const uint64_t id =
+          descriptor.table ? descriptor.table->id.value : descriptor.space->id.value;
+      if (codec::DescriptorKey(id) != block.key(i)) {
+        return CorruptionError("{} holds the descriptor of object {}",
+                               codec::PrintKey(block.key(i)), id);
+      }
+      if (descriptor.table) data->Set(descriptor.table);
+      if (descriptor.space) data->Set(descriptor.space);
+    }
+  }
+  return data;
+}
+
+uint64_t CommitVersionOf(const AnyDescriptor& object) {
+  return object.table ? object.table->commit_version : object.space->commit_version;
+}
+
+// The version of the object as `data` has it, living or dropped; 0 when it has none.
+uint64_t KnownVersion(const CatalogSnapshot::Data& data, const AnyDescriptor& object) {
+  auto find = [](const auto& living, const auto& dropped, uint64_t id) -> uint64_t {
+    if (const auto* found = living.Find(id)) return (*found)->commit_version;
+    if (const auto* found = dropped.Find(id)) return (*found)->commit_version;
+    return 0;
+  };
+  if (object.table) return find(data.tables, data.dropped_tables, object.table->id.value);
+  return find(data.namespaces, data.dropped_namespaces, object.space->id.value);
+}
+
+// Newest wins: publishes of two transactions may come in either order.
+void SetIfNewer(const AnyDescriptor& object, CatalogSnapshot::Data* data) {
+  if (KnownVersion(*data, object) > CommitVersionOf(object)) return;
+  if (object.table) data->Set(object.table);
+  if (object.space) data->Set(object.space);
+}
+
+AnyDescriptor WithCommitVersion(const AnyDescriptor& object, uint64_t version) {
+  AnyDescriptor out;
+  if (object.table) {
+    TableDescriptor table = *object.table;
+    table.commit_version = version;
+    out.table = std::make_shared<const TableDescriptor>(std::move(table));
+  } else {
+    NamespaceDescriptor space = *object.space;
+    space.commit_version = version;
+    out.space = std::make_shared<const NamespaceDescriptor>(std::move(space));
+  }
+  return out;
+}
+
+}  // namespace
+
+Catalog::Catalog(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Catalog::~Catalog() = default;
+
+Result<std::unique_ptr<Catalog>> Catalog::Open(kv::Engine* engine) {
+  CELLAR_TRY_ASSIGN(StoreHeader header, OpenHeader(engine));
+  if (header.format_version > kFormatVersion) {
+    return MakeError(Code::kUnsupported, "store has format version {}, this program reads up to {}",
+                     header.format_version, kFormatVersion)
+        .WithHint("Open it with the version of Cellar that wrote it, or a newer one.");
+  }
+  auto impl = std::make_unique<Impl>();
+  impl->engine = engine;
+  impl->store_id = header.store_id;
+  auto catalog = std::make_unique<Catalog>(std::move(impl));
+  CELLAR_TRY(catalog->Reload());
+  if (catalog->Current()->GetNamespace(kRootNamespace) == nullptr) {
+    return CorruptionError("store has no root namespace");
+  }
+  return catalog;
+}
+
+Status Catalog::Reload() {
+  std::lock_guard publishing(impl_->publish_mutex);
+  uint64_t version = 0;
+  CELLAR_TRY_ASSIGN(std::shared_ptr<CatalogSnapshot::Data> data, LoadAll(impl_->engine, &version));
+  if (impl_->current != nullptr) {
+    const CatalogSnapshot::Data& old = impl_->current->data();
+    auto keep_newer = [&](uint64_t, const auto& object) {
+      if (object->commit_version > version) data->Set(object);
+      return true;
+    };
+    old.namespaces.VisitAll(keep_newer);
+    old.dropped_namespaces.VisitAll(keep_newer);
+    old.tables.VisitAll(keep_newer);
+    old.dropped_tables.VisitAll(keep_newer);
+    data->generation = old.generation + 1;
+  }
+  auto snapshot = std::make_shared<const CatalogSnapshot>(std::move(data));
+  std::lock_guard lock(impl_->current_mutex);
+  impl_->current = std::move(snapshot);
+  return Status();
+}
+
+SnapshotPtr Catalog::Current() const {
+  std::lock_guard lock(impl_->current_mutex);
+  return impl_->current;
+}
+
+void Catalog::Publish(const CatalogEditor& editor, uint64_t commit_version) {
+  const std::vector<AnyDescriptor>& changes = editor.impl_->now().changes;
+  if (changes.empty()) return;
+  std::lock_guard publishing(impl_->publish_mutex);
+  auto data = std::make_shared<CatalogSnapshot::Data>(Current()->data());
+  for (const AnyDescriptor& change : changes) {
+    SetIfNewer(WithCommitVersion(change, commit_version), data.get());
+  }
+  ++data->generation;
+  auto snapshot = std::make_shared<const CatalogSnapshot>(std::move(data));
+  std::lock_guard lock(impl_->current_mutex);
+  impl_->current = std::move(snapshot);
+}
+
+kv::Engine* Catalog::engine() const { return impl_->engine; }
+const std::string& Catalog::store_id() const { return impl_->store_id; }
+
+Result<uint64_t> Catalog::Impl::AllocateId() {
+  std::lock_guard lock(id_mutex);
+  if (next_id < end_id) return next_id++;
+  for (int attempt = 0; attempt < kMaxRetries; ++attempt) {
+    std::unique_ptr<kv::Transaction> transaction = engine->Begin();
+    kv::PinnedValue value;
+    CELLAR_TRY_ASSIGN(bool found, transaction->Get(IdKey(), &value));
+    if (!found) return CorruptionError("store has lost its sequence of ids");
+    CELLAR_TRY_ASSIGN(uint64_t next, DecodeIdSequence(value.view()));
+    CELLAR_TRY(transaction->Put(IdKey(), EncodeIdSequence(next + kIdBlock)));
+    Result<uint64_t> committed = transaction->Commit();
+    if (committed.ok()) {
+      next_id = next;
+      end_id = next + kIdBlock;
+      return next_id++;
+    }
+    // After an unknown outcome the block may or may not be ours: taking another one is safe.
+    const Code code = committed.status().code();
+    if (code != Code::kConflict && code != Code::kCommitUnknown) return committed.status();
+  }
+  return MakeError(Code::kUnavailable, "the sequence of ids is contended without end");
+}
+
+Status RequireCurrent(const TableDescriptor& table, kv::Transaction* transaction) {
+  if (table.commit_version == kUncommitted) return Status();
+  return transaction->Require(codec::DescriptorKey(table.id.value), table.commit_version);
+}
+
+}  // namespace cellar::catalog

@@ -1,0 +1,73 @@
+// What the catalog and its editor share. Private to the layer.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cellar/catalog/snapshot_data.h"
+
+namespace cellar::catalog {
+
+// The value behind a name key: docs/formats/catalog.md.
+struct NameRecord {
+  uint64_t namespace_id = 0;
+  uint64_t relation_id = 0;
+  bool is_index = false;
+  IndexId index;
+
+  bool empty() const { return namespace_id == 0 && relation_id == 0; }
+};
+std::string EncodeNameRecord(const NameRecord& record);
+Result<NameRecord> DecodeNameRecord(std::string_view bytes);
+
+struct StoreHeader {
+  uint32_t format_version = 0;
+  std::string store_id;
+};
+std::string EncodeStoreHeader(const StoreHeader& header);
+Result<StoreHeader> DecodeStoreHeader(std::string_view bytes);
+std::string EncodeIdSequence(uint64_t next);
+Result<uint64_t> DecodeIdSequence(std::string_view bytes);
+
+// A descriptor of either kind, as found behind a `desc-` key.
+struct AnyDescriptor {
+  TablePtr table;
+  NamespacePtr space;
+};
+Result<AnyDescriptor> DecodeAny(std::string_view bytes, uint64_t commit_version);
+
+// Thread-safe.
+struct Catalog::Impl {
+  // The next id of the sequence. Cost: an engine commit per kIdBlock ids.
+  Result<uint64_t> AllocateId();
+
+  kv::Engine* engine = nullptr;
+  std::string store_id;
+
+  std::mutex publish_mutex;  // held by those who replace `current`
+  mutable std::mutex current_mutex;
+  SnapshotPtr current;
+
+  std::mutex id_mutex;
+  uint64_t next_id = 0, end_id = 0;
+};
+
+// Everything that one transaction has changed, newest state last.
+struct CatalogEditor::Impl {
+  struct State {
+    std::shared_ptr<CatalogSnapshot::Data> data;  // of `snapshot`
+    SnapshotPtr snapshot;
+    std::vector<AnyDescriptor> changes;  // since the editor was made
+  };
+
+  Catalog::Impl* catalog = nullptr;
+  kv::Transaction* transaction = nullptr;
+  std::vector<State> states;  // states[i] is what savepoint i returns to
+
+  const State& now() const { return states.back(); }
+  void Push(AnyDescriptor change);
+};
+
+}  // namespace cellar::catalog

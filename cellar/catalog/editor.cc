@@ -1,0 +1,377 @@
+// Changes to the catalog inside one transaction.
+//
+// What keeps concurrent editors right, at any isolation level:
+//   1. A name that is taken is read and written by the same transaction: the first committer wins.
+//   2. A descriptor that is changed is required to be the one that was read.
+//   3. Who puts an object into a namespace requires the namespace's descriptor; who drops a
+//      namespace conflicts with every change among its names. So neither can slip past the other.
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/catalog/catalog_internal.h"
+#include "cellar/catalog/validation.h"
+#include "cellar/codec/key.h"
+
+namespace cellar::catalog {
+namespace {
+
+int64_t NowMicros() {
+  // Since 2000-01-01 UTC, as timestamps are.
+  constexpr int64_t kEpochMicros = int64_t{946684800} * 1000000;
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+             .count() -
+         kEpochMicros;
+}
+
+Status NamespaceExists(NamespaceId parent, std::string_view name) {
+  if (parent == kRootNamespace) {
+    return SqlError(Code::kExists, sqlstate::kDuplicateDatabase, "database \"{}\" already exists",
+                    name);
+  }
+  return SqlError(Code::kExists, sqlstate::kDuplicateSchema, "schema \"{}\" already exists", name);
+}
+
+Status RelationExists(std::string_view name) {
+  return SqlError(Code::kExists, sqlstate::kDuplicateTable, "relation \"{}\" already exists", name);
+}
+
+// All names that a relation has in its namespace, and what their records say.
+using Names = std::map<NameInParent, NameRecord>;
+Names NamesOf(const TableDescriptor& table) {
+  Names names;
+  NameRecord record;
+  record.relation_id = table.id.value;
+  names[{table.parent.value, table.name}] = record;
+  for (const IndexDescriptor& index : table.indexes) {
+    if (index.name.empty()) continue;
+    record.is_index = true;
+    record.index = index.id;
+    names[{table.parent.value, index.name}] = record;
+  }
+  return names;
+}
+
+bool SameHolder(const NameRecord& a, const NameRecord& b) {
+  return a.relation_id == b.relation_id && a.is_index == b.is_index && a.index == b.index;
+}
+
+// Moves a relation's names from `before` to `after`. Cost: one trip.
+Status MoveNames(const Names& before, const Names& after, kv::Transaction* transaction) {
+  std::set<NameInParent> touched;
+  for (const auto& [name, record] : before) {
+    auto found = after.find(name);
+    if (found == after.end() || !SameHolder(found->second, record)) touched.insert(name);
+  }
+  for (const auto& [name, record] : after) {
+    if (!before.contains(name)) touched.insert(name);
+  }
+  if (touched.empty()) return Status();
+
+  std::vector<std::string> keys;
+  for (const auto& [parent, name] : touched) {
+    keys.push_back(codec::NameKey(NamespaceId{parent}, name));
+  }
+  std::vector<std::string_view> views(keys.begin(), keys.end());
+  std::vector<kv::PinnedValue> values(keys.size());
+  auto found = std::make_unique<bool[]>(keys.size());
+  CELLAR_TRY(transaction->MultiGet(views, values, std::span<bool>(found.get(), keys.size())));
+
+  size_t i = 0;
+  for (const NameInParent& name : touched) {
+    NameRecord record;
+    if (found[i]) {
+      CELLAR_TRY_ASSIGN(record, DecodeNameRecord(values[i].view()));
+    }
+    auto target = after.find(name);
+    if (target == after.end()) {
+      record.relation_id = 0;
+      record.is_index = false;
+      record.index = IndexId{};
+    } else {
+      if (record.relation_id != 0 && !before.contains(name)) return RelationExists(name.second);
+      record.relation_id = target->second.relation_id;
+      record.is_index = target->second.is_index;
+      record.index = target->second.index;
+    }
+    if (record.empty()) {
+      CELLAR_TRY(transaction->Delete(keys[i]));
+    } else {
+      CELLAR_TRY(transaction->Put(keys[i], EncodeNameRecord(record)));
+    }
+    ++i;
+  }
+  return Status();
+}
+
+// Sets or clears the namespace part of a name record. Cost: one trip.
+Status SetNamespaceName(NamespaceId parent, std::string_view name, uint64_t id,
+                        kv::Transaction* transaction) {
+  const std::string key = codec::NameKey(parent, name);
+  kv::PinnedValue value;
+  CELLAR_TRY_ASSIGN(bool found, transaction->Get(key, &value));
+  NameRecord record;
+  if (found) {
+    CELLAR_TRY_ASSIGN(record, DecodeNameRecord(value.view()));
+  }
+  if (id != 0 && record.namespace_id != 0) return NamespaceExists(parent, name);
+  record.namespace_id = id;
+  if (record.empty()) return transaction->Delete(key);
+  return transaction->Put(key, EncodeNameRecord(record));
+}
+
+Status RequireNamespace(const NamespaceDescriptor& space, kv::Transaction* transaction) {
+  if (space.commit_version == kUncommitted) return Status();
+  return transaction->Require(codec::DescriptorKey(space.id.value), space.commit_version);
+}
+
+Result<NamespacePtr> LivingNamespace(const CatalogSnapshot& snapshot, NamespaceId id) {
+  NamespacePtr space = snapshot.GetNamespace(id);
+  if (space == nullptr) {
+    return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName,
+                    "schema with id {} does not exist", id.value);
+  }
+  return space;
+}
+
+Status NamespaceNotEmpty(const NamespaceDescriptor& space) {
+  if (space.parent == kRootNamespace) {
+    return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
+                    "cannot drop database {} because other objects depend on it", space.name)
+        .WithHint("Drop the objects in it first.");
+  }
+  return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
+                  "cannot drop schema {} because other objects depend on it", space.name)
+      .WithHint("Use DROP ... CASCADE to drop the dependent objects too.");
+}
+
+}  // namespace
+
+void CatalogEditor::Impl::Push(AnyDescriptor change) {
+  State next = now();
+  next.data = std::make_shared<CatalogSnapshot::Data>(*now().data);
+  if (change.table) next.data->Set(change.table);
+  if (change.space) next.data->Set(change.space);
+  ++next.data->generation;
+  next.snapshot = std::make_shared<const CatalogSnapshot>(next.data);
+  // One entry an object, so that a transaction of many changes publishes each object once.
+  auto same = [&](const AnyDescriptor& other) {
+    if (change.table) return other.table && other.table->id == change.table->id;
+    return other.space && other.space->id == change.space->id;
+  };
+  std::erase_if(next.changes, same);
+  next.changes.push_back(std::move(change));
+  states.push_back(std::move(next));
+}
+
+CatalogEditor::CatalogEditor(Catalog* catalog, kv::Transaction* transaction)
+    : CatalogEditor(catalog, transaction, catalog->Current()) {}
+
+CatalogEditor::CatalogEditor(Catalog* catalog, kv::Transaction* transaction, SnapshotPtr base)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->catalog = catalog->impl_.get();
+  impl_->transaction = transaction;
+  Impl::State first;
+  first.data = std::make_shared<CatalogSnapshot::Data>(base->data());
+  first.snapshot = std::move(base);
+  impl_->states.push_back(std::move(first));
+}
+
+CatalogEditor::~CatalogEditor() = default;
+
+SnapshotPtr CatalogEditor::snapshot() const { return impl_->now().snapshot; }
+
+Result<NamespacePtr> CatalogEditor::CreateNamespace(NamespaceId parent, std::string_view name,
+                                                    std::string_view owner) {
+  CELLAR_TRY_ASSIGN(NamespacePtr holder, LivingNamespace(*snapshot(), parent));
+  CELLAR_TRY(CheckNamespaceName(*holder, name));
+  if (holder->parent == kRootNamespace && name == "public") return NamespaceExists(parent, name);
+  NamespaceDescriptor space;
+  CELLAR_TRY_ASSIGN(space.id.value, AllocateId());
+  space.parent = parent;
+  space.name = name;
+  space.version = 1;
+  space.owner = owner;
+  space.commit_version = kUncommitted;
+  CELLAR_TRY(RequireNamespace(*holder, impl_->transaction));
+  CELLAR_TRY(SetNamespaceName(parent, name, space.id.value, impl_->transaction));
+  CELLAR_TRY(impl_->transaction->Put(codec::DescriptorKey(space.id.value), EncodeNamespace(space)));
+  AnyDescriptor change;
+  change.space = std::make_shared<const NamespaceDescriptor>(std::move(space));
+  NamespacePtr made = change.space;
+  impl_->Push(std::move(change));
+  return made;
+}
+
+Status CatalogEditor::RenameNamespace(NamespaceId id, std::string_view new_name) {
+  CELLAR_TRY_ASSIGN(NamespacePtr old, LivingNamespace(*snapshot(), id));
+  if (id == kRootNamespace) return InvalidError("the root namespace cannot be renamed");
+  CELLAR_TRY_ASSIGN(NamespacePtr holder, LivingNamespace(*snapshot(), old->parent));
+  CELLAR_TRY(CheckNamespaceName(*holder, new_name));
+  if (holder->parent == kRootNamespace && new_name == "public") {
+    return NamespaceExists(holder->id, new_name);
+  }
+  if (old->name == new_name) return NamespaceExists(old->parent, new_name);
+  NamespaceDescriptor space = *old;
+  space.name = new_name;
+  return WriteNamespace(*old, std::move(space));
+}
+
+Status CatalogEditor::UpdateNamespace(NamespaceDescriptor space) {
+  CELLAR_TRY_ASSIGN(NamespacePtr old, LivingNamespace(*snapshot(), space.id));
+  space.name = old->name;
+  space.parent = old->parent;
+  space.state = old->state;
+  return WriteNamespace(*old, std::move(space));
+}
+
+Status CatalogEditor::WriteNamespace(const NamespaceDescriptor& old, NamespaceDescriptor space) {
+  kv::Transaction* transaction = impl_->transaction;
+  CELLAR_TRY(RequireNamespace(old, transaction));
+  const bool living = space.state == ObjectState::kPublic;
+  if (living && space.name != old.name) {
+    CELLAR_TRY(SetNamespaceName(space.parent, space.name, space.id.value, transaction));
+  }
+  if (!living || space.name != old.name) {
+    CELLAR_TRY(SetNamespaceName(old.parent, old.name, 0, transaction));
+  }
+  space.version = old.version + 1;
+  space.commit_version = kUncommitted;
+  CELLAR_TRY(transaction->Put(codec::DescriptorKey(space.id.value), EncodeNamespace(space)));
+  AnyDescriptor change;
+  change.space = std::make_shared<const NamespaceDescriptor>(std::move(space));
+  impl_->Push(std::move(change));
+  return Status();
+}
+
+Status CatalogEditor::DropNamespace(NamespaceId id) {
+  CELLAR_TRY_ASSIGN(NamespacePtr old, LivingNamespace(*snapshot(), id));
+  if (id == kRootNamespace) return InvalidError("the root namespace cannot be dropped");
+  // Every name in it; a name key of the namespace is `name-` int(id) and then TEXT.
+  std::string prefix = codec::SystemPrefix("name");
+  codec::AppendKeyUint(id.value, &prefix);
+  const codec::KeyRange range = codec::PrefixRange(prefix);
+  kv::ScanOptions options;
+  options.limit = 1;
+  options.keys_only = true;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    impl_->transaction->Scan(range.start, range.end, options));
+  kv::Block block;
+  CELLAR_TRY_ASSIGN(bool any, cursor->NextBlock(&block));
+  if (any) return NamespaceNotEmpty(*old);
+  CELLAR_TRY(impl_->transaction->AddReadConflict(range.start, range.end));
+  NamespaceDescriptor space = *old;
+  space.state = ObjectState::kDropped;
+  space.dropped_at_micros = NowMicros();
+  return WriteNamespace(*old, std::move(space));
+}
+
+Status CatalogEditor::FillIn(const TableDescriptor* old, TableDescriptor* table) {
+  for (ColumnDescriptor& column : table->columns) {
+    table->next_column_id = std::max(table->next_column_id, column.id.value + 1);
+  }
+  for (ColumnDescriptor& column : table->columns) {
+    if (column.id.value == 0) column.id.value = table->next_column_id++;
+  }
+  if (table->kind == RelationKind::kTable) AddHiddenPrimaryKey(table);
+  // The primary index stands first, whatever order the caller gave.
+  std::stable_partition(table->indexes.begin(), table->indexes.end(),
+                        [](const IndexDescriptor& index) { return index.primary; });
+  for (const IndexDescriptor& index : table->indexes) {
+    if (index.oid == 0 && index.id.value == 0) continue;
+    const uint32_t width = index.primary ? codec::kIndexIdsOfPrimary : 1;
+    table->next_index_id = std::max(table->next_index_id, index.id.value + width);
+  }
+  for (IndexDescriptor& index : table->indexes) {
+    if (index.oid == 0 && index.id.value == 0) {
+      index.id.value = table->next_index_id;
+      table->next_index_id += index.primary ? codec::kIndexIdsOfPrimary : 1;
+    }
+    CELLAR_TRY(FillOid(&index.oid));
+  }
+  for (CheckConstraint& check : table->checks) CELLAR_TRY(FillOid(&check.oid));
+  for (ForeignKey& key : table->foreign_keys) CELLAR_TRY(FillOid(&key.oid));
+  if (table->kind == RelationKind::kTable) AddRowFormat(table);
+  return CheckTableDescriptor(*table);
+}
+
+Status CatalogEditor::FillOid(uint32_t* oid) {
+  if (*oid != 0) return Status();
+  CELLAR_TRY_ASSIGN(uint64_t id, AllocateId());
+  *oid = static_cast<uint32_t>(id) + TableDescriptor::kFirstOid;
+  return Status();
+}
+
+Result<TablePtr> CatalogEditor::WriteTable(const TableDescriptor* old, TableDescriptor table) {
+  const bool living = table.state == ObjectState::kPublic;
+  const Names before = old != nullptr ? NamesOf(*old) : Names();
+  const Names after = living ? NamesOf(table) : Names();
+  CELLAR_TRY(MoveNames(before, after, impl_->transaction));
+  table.commit_version = kUncommitted;
+  CELLAR_TRY(impl_->transaction->Put(codec::DescriptorKey(table.id.value), EncodeTable(table)));
+  AnyDescriptor change;
+  change.table = std::make_shared<const TableDescriptor>(std::move(table));
+  TablePtr made = change.table;
+  impl_->Push(std::move(change));
+  return made;
+}
+
+Result<TablePtr> CatalogEditor::CreateTable(TableDescriptor table) {
+  CELLAR_TRY_ASSIGN(NamespacePtr holder, LivingNamespace(*snapshot(), table.parent));
+  CELLAR_TRY(RequireNamespace(*holder, impl_->transaction));
+  CELLAR_TRY_ASSIGN(table.id.value, AllocateId());
+  table.version = 1;
+  table.state = ObjectState::kPublic;
+  CELLAR_TRY(FillIn(nullptr, &table));
+  return WriteTable(nullptr, std::move(table));
+}
+
+Result<TablePtr> CatalogEditor::UpdateTable(TableDescriptor table) {
+  TablePtr old = snapshot()->GetTable(table.id);
+  if (old == nullptr) {
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedTable, "relation \"{}\" does not exist",
+                    table.name);
+  }
+  if (old->version != table.version) {
+    return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
+                    "relation \"{}\" was changed by another transaction", table.name);
+  }
+  if (table.parent != old->parent) {
+    CELLAR_TRY_ASSIGN(NamespacePtr holder, LivingNamespace(*snapshot(), table.parent));
+    CELLAR_TRY(RequireNamespace(*holder, impl_->transaction));
+  }
+  CELLAR_TRY(RequireCurrent(*old, impl_->transaction));
+  table.version = old->version + 1;
+  table.state = ObjectState::kPublic;
+  CELLAR_TRY(FillIn(old.get(), &table));
+  return WriteTable(old.get(), std::move(table));
+}
+
+Status CatalogEditor::DropTable(TableId id) {
+  TablePtr old = snapshot()->GetTable(id);
+  if (old == nullptr) {
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedTable,
+                    "relation with id {} does not exist", id.value);
+  }
+  CELLAR_TRY(RequireCurrent(*old, impl_->transaction));
+  TableDescriptor table = *old;
+  table.version = old->version + 1;
+  table.state = ObjectState::kDropped;
+  table.dropped_at_micros = NowMicros();
+  return WriteTable(old.get(), std::move(table)).status();
+}
+
+Result<uint64_t> CatalogEditor::AllocateId() { return impl_->catalog->AllocateId(); }
+
+size_t CatalogEditor::Savepoint() const { return impl_->states.size() - 1; }
+
+void CatalogEditor::RollbackTo(size_t savepoint) {
+  if (savepoint + 1 < impl_->states.size()) impl_->states.resize(savepoint + 1);
+}
+
+bool CatalogEditor::changed() const { return !impl_->now().changes.empty(); }
+
+}  // namespace cellar::catalog

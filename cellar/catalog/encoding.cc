@@ -1,0 +1,445 @@
+// Descriptors to and from protobuf bytes (docs/formats/catalog.md).
+//
+// Decoding trusts nothing: a field that names an unknown enumerator, type, or a column that the
+// table does not have is kCorruption, so that upper layers may rely on a decoded descriptor.
+#include <algorithm>
+#include <string>
+
+#include "cellar/catalog/catalog_internal.h"
+#include "cellar/types/text_io.h"
+#include "proto/descriptor.pb.h"
+
+namespace cellar::catalog {
+namespace {
+
+void PackType(const Type& type, proto::Type* out) {
+  out->set_id(static_cast<uint32_t>(type.id));
+  out->set_array(type.array);
+  out->set_modifier_plus_one(int64_t{type.modifier} + 1);
+}
+
+Result<Type> UnpackType(const proto::Type& in) {
+  Type type;
+  type.id = static_cast<TypeId>(in.id());
+  type.array = in.array();
+  type.modifier = static_cast<int32_t>(in.modifier_plus_one() - 1);
+  if (in.id() > 255 || (type.id != TypeId::kInvalid && OidOf(type) == 0)) {
+    return CorruptionError("descriptor names unknown type {}", in.id());
+  }
+  return type;
+}
+
+void PackColumn(const ColumnDescriptor& in, proto::Column* out) {
+  out->set_id(in.id.value);
+  out->set_name(in.name);
+  PackType(in.type, out->mutable_type());
+  out->set_not_null(in.not_null);
+  out->set_hidden(in.hidden);
+  out->set_dropped(in.dropped);
+  out->set_default_sql(in.default_sql);
+  out->set_generated_sql(in.generated_sql);
+  out->set_identity(static_cast<uint32_t>(in.identity));
+  if (in.initial_value.has_value()) {
+    proto::Constant* constant = out->mutable_initial_value();
+    PackType(in.initial_value->type(), constant->mutable_type());
+    if (in.initial_value->is_null()) {
+      constant->set_null(true);
+    } else {
+      AppendDatumBinary(in.initial_value->datum(), in.initial_value->type(),
+                        constant->mutable_bytes());
+    }
+  }
+  out->set_sequence(in.sequence.value);
+  out->set_comment(in.comment);
+}
+
+Result<ColumnDescriptor> UnpackColumn(const proto::Column& in) {
+  ColumnDescriptor out;
+  out.id.value = static_cast<uint32_t>(in.id());
+  out.name = in.name();
+  CELLAR_TRY_ASSIGN(out.type, UnpackType(in.type()));
+  out.not_null = in.not_null();
+  out.hidden = in.hidden();
+  out.dropped = in.dropped();
+  out.default_sql = in.default_sql();
+  out.generated_sql = in.generated_sql();
+  if (in.identity() > 2) return CorruptionError("column has unknown identity {}", in.identity());
+  out.identity = static_cast<Identity>(in.identity());
+  if (in.has_initial_value()) {
+    CELLAR_TRY_ASSIGN(Type type, UnpackType(in.initial_value().type()));
+    Datum datum;
+    Arena arena;
+    if (!in.initial_value().null()) {
+      Result<Datum> parsed = ParseDatumBinary(in.initial_value().bytes(), type, &arena);
+      if (!parsed.ok()) {
+        return CorruptionError("column has an unreadable initial value: {}",
+                               parsed.status().message());
+      }
+      datum = parsed.value();
+    }
+    out.initial_value.emplace(type, datum);
+  }
+  out.sequence.value = in.sequence();
+  out.comment = in.comment();
+  return out;
+}
+
+void PackIndex(const IndexDescriptor& in, proto::Index* out) {
+  out->set_id(in.id.value);
+  out->set_oid(in.oid);
+  out->set_name(in.name);
+  out->set_primary(in.primary);
+  out->set_unique(in.unique);
+  out->set_constraint(in.constraint);
+  out->set_nulls_not_distinct(in.nulls_not_distinct);
+  out->set_state(static_cast<uint32_t>(in.state));
+  for (const IndexColumn& column : in.key) {
+    proto::IndexColumn* packed = out->add_key();
+    packed->set_column(column.column.value);
+    packed->set_expression(column.expression);
+    packed->set_descending(column.direction == codec::Direction::kDescending);
+    packed->set_nulls_first(column.nulls == codec::NullPlacement::kFirst);
+  }
+  for (ColumnId column : in.stored) out->add_stored(column.value);
+  out->set_predicate(in.predicate);
+  out->set_comment(in.comment);
+}
+
+Result<IndexDescriptor> UnpackIndex(const proto::Index& in) {
+  IndexDescriptor out;
+  out.id.value = static_cast<uint32_t>(in.id());
+  out.oid = in.oid();
+  out.name = in.name();
+  out.primary = in.primary();
+  out.unique = in.unique();
+  out.constraint = in.constraint();
+  out.nulls_not_distinct = in.nulls_not_distinct();
+  if (in.state() < 1 || in.state() > 4) {
+    return CorruptionError("index has unknown state {}", in.state());
+  }
+  out.state = static_cast<IndexState>(in.state());
+  for (const proto::IndexColumn& packed : in.key()) {
+    IndexColumn column;
+    column.column.value = static_cast<uint32_t>(packed.column());
+    column.expression = packed.expression();
+    column.direction =
+        packed.descending() ? codec::Direction::kDescending : codec::Direction::kAscending;
+    column.nulls =
+        packed.nulls_first() ? codec::NullPlacement::kFirst : codec::NullPlacement::kLast;
+    out.key.push_back(std::move(column));
+  }
+  for (uint64_t column : in.stored()) {
+    out.stored.push_back(ColumnId{static_cast<uint32_t>(column)});
+  }
+  out.predicate = in.predicate();
+  out.comment = in.comment();
+  return out;
+}
+
+void PackForeignKey(const ForeignKey& in, proto::ForeignKey* out) {
+  out->set_name(in.name);
+  out->set_oid(in.oid);
+  for (ColumnId column : in.columns) out->add_columns(column.value);
+  out->set_referenced_table(in.referenced_table.value);
+  for (ColumnId column : in.referenced_columns) out->add_referenced_columns(column.value);
+  out->set_on_delete(static_cast<uint32_t>(in.on_delete));
+  out->set_on_update(static_cast<uint32_t>(in.on_update));
+  out->set_deferrable(in.deferrable);
+  out->set_initially_deferred(in.initially_deferred);
+}
+
+Result<ForeignKey> UnpackForeignKey(const proto::ForeignKey& in) {
+  ForeignKey out;
+  out.name = in.name();
+  out.oid = in.oid();
+  for (uint64_t column : in.columns()) {
+    out.columns.push_back(ColumnId{static_cast<uint32_t>(column)});
+  }
+  out.referenced_table.value = in.referenced_table();
+  for (uint64_t column : in.referenced_columns()) {
+    out.referenced_columns.push_back(ColumnId{static_cast<uint32_t>(column)});
+  }
+  for (uint32_t action : {in.on_delete(), in.on_update()}) {
+    if (action < 1 || action > 5) {
+      return CorruptionError("foreign key has unknown action {}", action);
+    }
+  }
+  out.on_delete = static_cast<ForeignKeyAction>(in.on_delete());
+  out.on_update = static_cast<ForeignKeyAction>(in.on_update());
+  out.deferrable = in.deferrable();
+  out.initially_deferred = in.initially_deferred();
+  return out;
+}
+
+void PackSequence(const SequenceOptions& in, proto::SequenceOptions* out) {
+  PackType(in.type, out->mutable_type());
+  out->set_start(in.start);
+  out->set_increment(in.increment);
+  out->set_min(in.min);
+  out->set_max(in.max);
+  out->set_cache(in.cache);
+  out->set_cycle(in.cycle);
+  out->set_owner_table(in.owner_table.value);
+  out->set_owner_column(in.owner_column.value);
+}
+
+Result<SequenceOptions> UnpackSequence(const proto::SequenceOptions& in) {
+  SequenceOptions out;
+  CELLAR_TRY_ASSIGN(out.type, UnpackType(in.type()));
+  out.start = in.start();
+  out.increment = in.increment();
+  out.min = in.min();
+  out.max = in.max();
+  out.cache = in.cache();
+  out.cycle = in.cycle();
+  out.owner_table.value = in.owner_table();
+  out.owner_column.value = in.owner_column();
+  return out;
+}
+
+// Ids that other parts of the descriptor rely on name things that are there.
+Status CheckReferences(const TableDescriptor& table) {
+  auto known = [&](ColumnId id) { return table.OrdinalOf(id) >= 0; };
+  for (size_t i = 0; i < table.indexes.size(); ++i) {
+    const IndexDescriptor& index = table.indexes[i];
+    bool good = index.primary == (i == 0) && !index.key.empty();
+    for (const IndexColumn& column : index.key) {
+      good = good && (!column.expression.empty() || known(column.column));
+    }
+    for (ColumnId column : index.stored) good = good && known(column);
+    if (!good) return CorruptionError("index {} of relation {} is malformed", i, table.id.value);
+  }
+  if (table.kind == RelationKind::kTable && table.indexes.empty()) {
+    return CorruptionError("table {} has no primary index", table.id.value);
+  }
+  if (table.kind == RelationKind::kTable && table.row_formats.empty()) {
+    return CorruptionError("table {} has no row format", table.id.value);
+  }
+  return Status();
+}
+
+Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
+  TableDescriptor out;
+  out.id.value = in.id();
+  out.parent.value = in.parent();
+  out.name = in.name();
+  out.version = in.version();
+  if (in.state() < 1 || in.state() > 2) {
+    return CorruptionError("relation has unknown state {}", in.state());
+  }
+  out.state = static_cast<ObjectState>(in.state());
+  out.dropped_at_micros = in.dropped_at_micros();
+  if (in.kind() < 1 || in.kind() > 3) {
+    return CorruptionError("relation has unknown kind {}", in.kind());
+  }
+  out.kind = static_cast<RelationKind>(in.kind());
+  if (in.layout() != 1) return CorruptionError("relation has unknown layout {}", in.layout());
+  out.layout = static_cast<Layout>(in.layout());
+  for (const proto::Column& packed : in.columns()) {
+    CELLAR_TRY_ASSIGN(ColumnDescriptor column, UnpackColumn(packed));
+    out.columns.push_back(std::move(column));
+  }
+  for (const proto::Index& packed : in.indexes()) {
+    CELLAR_TRY_ASSIGN(IndexDescriptor index, UnpackIndex(packed));
+    out.indexes.push_back(std::move(index));
+  }
+  for (const proto::CheckConstraint& packed : in.checks()) {
+    CheckConstraint check;
+    check.name = packed.name();
+    check.expression = packed.expression();
+    check.oid = packed.oid();
+    out.checks.push_back(std::move(check));
+  }
+  for (const proto::ForeignKey& packed : in.foreign_keys()) {
+    CELLAR_TRY_ASSIGN(ForeignKey key, UnpackForeignKey(packed));
+    out.foreign_keys.push_back(std::move(key));
+  }
+  for (const proto::RowFormat& packed : in.row_formats()) {
+    RowFormatDescriptor format;
+    format.id = packed.id();
+    for (uint64_t column : packed.columns()) {
+      format.columns.push_back(ColumnId{static_cast<uint32_t>(column)});
+    }
+    for (const proto::Type& type_packed : packed.types()) {
+      CELLAR_TRY_ASSIGN(Type type, UnpackType(type_packed));
+      format.types.push_back(type);
+    }
+    if (format.types.size() != format.columns.size()) {
+      return CorruptionError("row format {} has {} columns and {} types", format.id,
+                             format.columns.size(), format.types.size());
+    }
+    out.row_formats.push_back(std::move(format));
+  }
+  out.next_column_id = in.next_column_id();
+  out.next_index_id = in.next_index_id();
+  out.next_row_format_id = in.next_row_format_id();
+  out.view_sql = in.view_sql();
+  CELLAR_TRY_ASSIGN(out.sequence, UnpackSequence(in.sequence()));
+  out.temporary = in.temporary();
+  out.owner = in.owner();
+  out.comment = in.comment();
+  CELLAR_TRY(CheckReferences(out));
+  return out;
+}
+
+Result<NamespaceDescriptor> UnpackNamespace(const proto::Namespace& in) {
+  NamespaceDescriptor out;
+  out.id.value = in.id();
+  out.parent.value = in.parent();
+  out.name = in.name();
+  out.version = in.version();
+  if (in.state() < 1 || in.state() > 2) {
+    return CorruptionError("namespace has unknown state {}", in.state());
+  }
+  out.state = static_cast<ObjectState>(in.state());
+  out.dropped_at_micros = in.dropped_at_micros();
+  out.owner = in.owner();
+  out.comment = in.comment();
+  return out;
+}
+
+Result<proto::Descriptor> ParseDescriptor(std::string_view bytes) {
+  proto::Descriptor message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return CorruptionError("descriptor is not readable");
+  }
+  return message;
+}
+
+}  // namespace
+
+std::string EncodeTable(const TableDescriptor& table) {
+  proto::Descriptor message;
+  proto::Relation* out = message.mutable_relation();
+  out->set_id(table.id.value);
+  out->set_parent(table.parent.value);
+  out->set_name(table.name);
+  out->set_version(table.version);
+  out->set_state(static_cast<uint32_t>(table.state));
+  out->set_dropped_at_micros(table.dropped_at_micros);
+  out->set_kind(static_cast<uint32_t>(table.kind));
+  out->set_layout(static_cast<uint32_t>(table.layout));
+  for (const ColumnDescriptor& column : table.columns) PackColumn(column, out->add_columns());
+  for (const IndexDescriptor& index : table.indexes) PackIndex(index, out->add_indexes());
+  for (const CheckConstraint& check : table.checks) {
+    proto::CheckConstraint* packed = out->add_checks();
+    packed->set_name(check.name);
+    packed->set_expression(check.expression);
+    packed->set_oid(check.oid);
+  }
+  for (const ForeignKey& key : table.foreign_keys) PackForeignKey(key, out->add_foreign_keys());
+  for (const RowFormatDescriptor& format : table.row_formats) {
+    proto::RowFormat* packed = out->add_row_formats();
+    packed->set_id(format.id);
+    for (ColumnId column : format.columns) packed->add_columns(column.value);
+    for (const Type& type : format.types) PackType(type, packed->add_types());
+  }
+  out->set_next_column_id(table.next_column_id);
+  out->set_next_index_id(table.next_index_id);
+  out->set_next_row_format_id(table.next_row_format_id);
+  out->set_view_sql(table.view_sql);
+  PackSequence(table.sequence, out->mutable_sequence());
+  out->set_temporary(table.temporary);
+  out->set_owner(table.owner);
+  out->set_comment(table.comment);
+  return message.SerializeAsString();
+}
+
+Result<TableDescriptor> DecodeTable(std::string_view bytes) {
+  CELLAR_TRY_ASSIGN(proto::Descriptor message, ParseDescriptor(bytes));
+  if (!message.has_relation()) return CorruptionError("descriptor is not a relation's");
+  return UnpackTable(message.relation());
+}
+
+std::string EncodeNamespace(const NamespaceDescriptor& space) {
+  proto::Descriptor message;
+  proto::Namespace* out = message.mutable_namespace_();
+  out->set_id(space.id.value);
+  out->set_parent(space.parent.value);
+  out->set_name(space.name);
+  out->set_version(space.version);
+  out->set_state(static_cast<uint32_t>(space.state));
+  out->set_dropped_at_micros(space.dropped_at_micros);
+  out->set_owner(space.owner);
+  out->set_comment(space.comment);
+  return message.SerializeAsString();
+}
+
+Result<NamespaceDescriptor> DecodeNamespace(std::string_view bytes) {
+  CELLAR_TRY_ASSIGN(proto::Descriptor message, ParseDescriptor(bytes));
+  if (!message.has_namespace_()) return CorruptionError("descriptor is not a namespace's");
+  return UnpackNamespace(message.namespace_());
+}
+
+std::string EncodeNameRecord(const NameRecord& record) {
+  proto::NameRecord out;
+  out.set_namespace_id(record.namespace_id);
+  out.set_relation_id(record.relation_id);
+  out.set_index_id_plus_one(record.is_index ? uint64_t{record.index.value} + 1 : 0);
+  return out.SerializeAsString();
+}
+
+Result<NameRecord> DecodeNameRecord(std::string_view bytes) {
+  proto::NameRecord in;
+  if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return CorruptionError("name record is not readable");
+  }
+  NameRecord record;
+  record.namespace_id = in.namespace_id();
+  record.relation_id = in.relation_id();
+  record.is_index = in.index_id_plus_one() != 0;
+  if (record.is_index) record.index.value = static_cast<uint32_t>(in.index_id_plus_one() - 1);
+  return record;
+}
+
+std::string EncodeStoreHeader(const StoreHeader& header) {
+  proto::StoreHeader out;
+  out.set_format_version(header.format_version);
+  out.set_store_id(header.store_id);
+  return out.SerializeAsString();
+}
+
+Result<StoreHeader> DecodeStoreHeader(std::string_view bytes) {
+  proto::StoreHeader in;
+  if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
+      in.format_version() == 0) {
+    return CorruptionError("store header is not readable");
+  }
+  StoreHeader header;
+  header.format_version = in.format_version();
+  header.store_id = in.store_id();
+  return header;
+}
+
+std::string EncodeIdSequence(uint64_t next) {
+  proto::IdSequence out;
+  out.set_next(next);
+  return out.SerializeAsString();
+}
+
+Result<uint64_t> DecodeIdSequence(std::string_view bytes) {
+  proto::IdSequence in;
+  if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || in.next() < 2) {
+    return CorruptionError("the sequence of ids is not readable");
+  }
+  return in.next();
+}
+
+Result<AnyDescriptor> DecodeAny(std::string_view bytes, uint64_t commit_version) {
+  CELLAR_TRY_ASSIGN(proto::Descriptor message, ParseDescriptor(bytes));
+  AnyDescriptor out;
+  if (message.has_relation()) {
+    CELLAR_TRY_ASSIGN(TableDescriptor table, UnpackTable(message.relation()));
+    table.commit_version = commit_version;
+    out.table = std::make_shared<const TableDescriptor>(std::move(table));
+  } else if (message.has_namespace_()) {
+    CELLAR_TRY_ASSIGN(NamespaceDescriptor space, UnpackNamespace(message.namespace_()));
+    space.commit_version = commit_version;
+    out.space = std::make_shared<const NamespaceDescriptor>(std::move(space));
+  } else {
+    return CorruptionError("descriptor is of an unknown kind");
+  }
+  return out;
+}
+
+}  // namespace cellar::catalog

@@ -1,0 +1,233 @@
+// Bytes of descriptors: every field survives, foreign bytes never crash, the documented bytes hold.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "cellar/catalog/catalog.h"
+
+namespace cellar::catalog {
+namespace {
+
+std::string Hex(std::string_view bytes) {
+  std::string out;
+  for (unsigned char c : bytes) fmt::format_to(std::back_inserter(out), "{:02x}", c);
+  return out;
+}
+
+// Every field set to something other than its default.
+TableDescriptor FullTable() {
+  TableDescriptor table;
+  table.id.value = 77;
+  table.parent.value = 2;
+  table.name = "orders";
+  table.version = 9;
+  table.state = ObjectState::kDropped;
+  table.dropped_at_micros = -5;
+  table.kind = RelationKind::kTable;
+  ColumnDescriptor id;
+  id.id.value = 1;
+  id.name = "id";
+  id.type = MakeType(TypeId::kInt8);
+  id.not_null = true;
+  id.identity = Identity::kByDefault;
+  id.sequence.value = 78;
+  id.comment = "the key";
+  ColumnDescriptor text;
+  text.id.value = 4;
+  text.name = "tags";
+  text.type = ArrayOf(TypeId::kVarchar);
+  text.type.modifier = 34;
+  text.hidden = true;
+  text.dropped = true;
+  text.default_sql = "'{}'";
+  text.generated_sql = "upper(x)";
+  text.initial_value = Value(MakeType(TypeId::kText), Datum::Bytes("was"));
+  ColumnDescriptor null = id;
+  null.id.value = 5;
+  null.name = "n";
+  null.identity = Identity::kAlways;
+  null.initial_value = Value(MakeType(TypeId::kInt4), Datum::Null());
+  table.columns = {id, text, null};
+  IndexDescriptor primary;
+  primary.oid = 16500;
+  primary.name = "orders_pkey";
+  primary.primary = primary.unique = primary.constraint = true;
+  IndexColumn key;
+  key.column.value = 1;
+  key.direction = codec::Direction::kDescending;
+  key.nulls = codec::NullPlacement::kFirst;
+  primary.key = {key};
+  primary.comment = "pk";
+  IndexDescriptor second = primary;
+  second.id.value = 6;
+  second.primary = false;
+  second.nulls_not_distinct = true;
+  second.state = IndexState::kWriteOnly;
+  second.stored = {ColumnId{4}, ColumnId{5}};
+  second.predicate = "n > 0";
+  second.key[0].expression = "lower(x)";
+  table.indexes = {primary, second};
+  CheckConstraint check;
+  check.name = "c";
+  check.expression = "id > 0";
+  check.oid = 16501;
+  table.checks = {check};
+  ForeignKey foreign;
+  foreign.name = "f";
+  foreign.oid = 16502;
+  foreign.columns = {ColumnId{1}};
+  foreign.referenced_table.value = 12;
+  foreign.referenced_columns = {ColumnId{3}};
+  foreign.on_delete = ForeignKeyAction::kCascade;
+  foreign.on_update = ForeignKeyAction::kSetNull;
+  foreign.deferrable = foreign.initially_deferred = true;
+  table.foreign_keys = {foreign};
+  RowFormatDescriptor format;
+  format.id = 3;
+  format.columns = {ColumnId{1}, ColumnId{4}};
+  format.types = {MakeType(TypeId::kInt4), MakeType(TypeId::kText)};
+  table.row_formats = {format};
+  table.next_column_id = 6;
+  table.next_index_id = 7;
+  table.next_row_format_id = 4;
+  table.view_sql = "SELECT 1";
+  table.sequence.type = MakeType(TypeId::kInt2);
+  table.sequence.start = -7;
+  table.sequence.increment = -2;
+  table.sequence.min = INT64_MIN;
+  table.sequence.max = -1;
+  table.sequence.cache = 20;
+  table.sequence.cycle = true;
+  table.sequence.owner_table.value = 77;
+  table.sequence.owner_column.value = 1;
+  table.temporary = true;
+  table.owner = "bob";
+  table.comment = "what was ordered";
+  return table;
+}
+
+TEST(DescriptorBytes, EveryFieldSurvives) {
+  const TableDescriptor table = FullTable();
+  const std::string bytes = EncodeTable(table);
+  Result<TableDescriptor> decoded = DecodeTable(bytes);
+  ASSERT_TRUE(decoded.ok()) << decoded.status().ToString();
+  const TableDescriptor& got = decoded.value();
+  EXPECT_EQ(EncodeTable(got), bytes);
+  EXPECT_EQ(got.id, table.id);
+  EXPECT_EQ(got.parent, table.parent);
+  EXPECT_EQ(got.name, table.name);
+  EXPECT_EQ(got.version, table.version);
+  EXPECT_EQ(got.state, table.state);
+  EXPECT_EQ(got.dropped_at_micros, table.dropped_at_micros);
+  ASSERT_EQ(got.columns.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    const ColumnDescriptor &a = got.columns[i], &b = table.columns[i];
+    EXPECT_EQ(a.id, b.id);
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.type, b.type);
+    EXPECT_EQ(a.not_null, b.not_null);
+    EXPECT_EQ(a.hidden, b.hidden);
+    EXPECT_EQ(a.dropped, b.dropped);
+    EXPECT_EQ(a.default_sql, b.default_sql);
+    EXPECT_EQ(a.generated_sql, b.generated_sql);
+    EXPECT_EQ(a.identity, b.identity);
+    EXPECT_EQ(a.sequence, b.sequence);
+    EXPECT_EQ(a.comment, b.comment);
+    ASSERT_EQ(a.initial_value.has_value(), b.initial_value.has_value());
+  }
+  EXPECT_EQ(got.columns[1].initial_value->datum().bytes(), "was");
+  EXPECT_TRUE(got.columns[2].initial_value->is_null());
+  ASSERT_EQ(got.indexes.size(), 2u);
+  EXPECT_EQ(got.indexes[0].key[0].direction, codec::Direction::kDescending);
+  EXPECT_EQ(got.indexes[0].key[0].nulls, codec::NullPlacement::kFirst);
+  EXPECT_EQ(got.indexes[1].id.value, 6u);
+  EXPECT_EQ(got.indexes[1].oid, 16500u);
+  EXPECT_TRUE(got.indexes[1].nulls_not_distinct);
+  EXPECT_TRUE(got.indexes[1].constraint);
+  EXPECT_EQ(got.indexes[1].state, IndexState::kWriteOnly);
+  EXPECT_EQ(got.indexes[1].stored, table.indexes[1].stored);
+  EXPECT_EQ(got.indexes[1].predicate, "n > 0");
+  EXPECT_EQ(got.indexes[1].key[0].expression, "lower(x)");
+  EXPECT_EQ(got.checks[0].expression, "id > 0");
+  EXPECT_EQ(got.checks[0].oid, 16501u);
+  EXPECT_EQ(got.foreign_keys[0].on_delete, ForeignKeyAction::kCascade);
+  EXPECT_EQ(got.foreign_keys[0].on_update, ForeignKeyAction::kSetNull);
+  EXPECT_EQ(got.foreign_keys[0].referenced_table.value, 12u);
+  EXPECT_EQ(got.foreign_keys[0].referenced_columns[0].value, 3u);
+  EXPECT_TRUE(got.foreign_keys[0].deferrable && got.foreign_keys[0].initially_deferred);
+  EXPECT_EQ(got.row_formats[0].columns, table.row_formats[0].columns);
+  EXPECT_EQ(got.row_formats[0].types, table.row_formats[0].types);
+  EXPECT_EQ(got.next_column_id, 6u);
+  EXPECT_EQ(got.next_index_id, 7u);
+  EXPECT_EQ(got.next_row_format_id, 4u);
+  EXPECT_EQ(got.view_sql, "SELECT 1");
+  EXPECT_EQ(got.sequence.type, table.sequence.type);
+  EXPECT_EQ(got.sequence.start, -7);
+  EXPECT_EQ(got.sequence.increment, -2);
+  EXPECT_EQ(got.sequence.min, INT64_MIN);
+  EXPECT_EQ(got.sequence.max, -1);
+  EXPECT_EQ(got.sequence.cache, 20);
+  EXPECT_TRUE(got.sequence.cycle);
+  EXPECT_EQ(got.sequence.owner_table.value, 77u);
+  EXPECT_EQ(got.sequence.owner_column.value, 1u);
+  EXPECT_TRUE(got.temporary);
+  EXPECT_EQ(got.owner, "bob");
+  EXPECT_EQ(got.comment, "what was ordered");
+}
+
+TEST(DescriptorBytes, NamespaceSurvives) {
+  NamespaceDescriptor space;
+  space.id.value = 5;
+  space.parent.value = 2;
+  space.name = "app";
+  space.version = 3;
+  space.state = ObjectState::kDropped;
+  space.dropped_at_micros = 12;
+  space.owner = "bob";
+  space.comment = "apps";
+  Result<NamespaceDescriptor> got = DecodeNamespace(EncodeNamespace(space));
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ(got.value().id, space.id);
+  EXPECT_EQ(got.value().parent, space.parent);
+  EXPECT_EQ(got.value().name, "app");
+  EXPECT_EQ(got.value().version, 3u);
+  EXPECT_EQ(got.value().state, ObjectState::kDropped);
+  EXPECT_EQ(got.value().dropped_at_micros, 12);
+  EXPECT_EQ(got.value().owner, "bob");
+  EXPECT_EQ(got.value().comment, "apps");
+}
+
+TEST(DescriptorBytes, TheOtherKindIsRefused) {
+  NamespaceDescriptor space;
+  space.name = "app";
+  EXPECT_EQ(DecodeTable(EncodeNamespace(space)).status().code(), Code::kCorruption);
+  EXPECT_EQ(DecodeNamespace(EncodeTable(FullTable())).status().code(), Code::kCorruption);
+}
+
+TEST(DescriptorBytes, DamagedBytesAreAnErrorOrAnotherDescriptorButNeverACrash) {
+  const std::string bytes = EncodeTable(FullTable());
+  for (size_t n = 0; n < bytes.size(); ++n) (void)DecodeTable(bytes.substr(0, n)).ok();
+  std::mt19937 random(11);
+  for (int i = 0; i < 20000; ++i) {
+    std::string damaged = bytes;
+    for (uint32_t k = 0; k <= random() % 3; ++k) {
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+    }
+    (void)DecodeTable(damaged).ok();
+    (void)DecodeNamespace(damaged).ok();
+  }
+}
+
+// The worked example of docs/formats/catalog.md.
+TEST(DescriptorBytes, WorkedExampleHolds) {
+  NamespaceDescriptor space;
+  space.id.value = 2;
+  space.parent.value = 1;
+  space.name = "cellar";
+  space.version = 1;
+  space.owner = "cellar";
+  EXPECT_EQ(Hex(EncodeNamespace(space)), "0a180802100118012206");
+}
+
+}  // namespace
+}  // namespace cellar::catalog

@@ -1,0 +1,203 @@
+// Look-ups in an immutable snapshot of the catalog.
+#include <algorithm>
+
+#include "cellar/catalog/snapshot_data.h"
+
+namespace cellar::catalog {
+
+void CatalogSnapshot::Data::Set(const NamespacePtr& space) {
+  uint64_t id = space->id.value;
+  if (const NamespacePtr* old = namespaces.Find(id)) {
+    NameInParent name{(*old)->parent.value, (*old)->name};
+    const uint64_t* holder = namespace_names.Find(name);
+    if (holder != nullptr && *holder == id) namespace_names.Erase(name);
+  }
+  if (space->state == ObjectState::kDropped) {
+    namespaces.Erase(id);
+    dropped_namespaces.Set(id, space);
+    return;
+  }
+  dropped_namespaces.Erase(id);
+  namespaces.Set(id, space);
+  if (space->id != kRootNamespace) {
+    namespace_names.Set({space->parent.value, space->name}, id);
+  }
+}
+
+// A name is taken away only from the object that holds it: publishes of two transactions, one of
+// which reused a name that the other freed, may come in either order.
+void CatalogSnapshot::Data::Forget(const TableDescriptor& table) {
+  auto forget_name = [&](const std::string& name) {
+    NameInParent key{table.parent.value, name};
+    const RelationName* holder = relation_names.Find(key);
+    if (holder != nullptr && holder->table == table.id) relation_names.Erase(key);
+  };
+  forget_name(table.name);
+  for (const IndexDescriptor& index : table.indexes) {
+    if (!index.name.empty()) forget_name(index.name);
+    if (index.oid != 0) index_oids.Erase(index.oid);
+  }
+  for (const ForeignKey& key : table.foreign_keys) {
+    referencing.Erase({key.referenced_table.value, table.id.value});
+  }
+}
+
+void CatalogSnapshot::Data::Set(const TablePtr& table) {
+  uint64_t id = table->id.value;
+  if (const TablePtr* old = tables.Find(id)) {
+    TablePtr keep = *old;
+    Forget(*keep);
+  }
+  if (table->state == ObjectState::kDropped) {
+    tables.Erase(id);
+    dropped_tables.Set(id, table);
+    return;
+  }
+  dropped_tables.Erase(id);
+  tables.Set(id, table);
+  RelationName own;
+  own.table = table->id;
+  relation_names.Set({table->parent.value, table->name}, own);
+  for (const IndexDescriptor& index : table->indexes) {
+    RelationName name;
+    name.table = table->id;
+    name.is_index = true;
+    name.index = index.id;
+    if (!index.name.empty()) relation_names.Set({table->parent.value, index.name}, name);
+    if (index.oid != 0) index_oids.Set(index.oid, name);
+  }
+  for (const ForeignKey& key : table->foreign_keys) {
+    referencing.Set({key.referenced_table.value, id}, true);
+  }
+}
+
+NamespacePtr CatalogSnapshot::FindNamespace(NamespaceId parent, std::string_view name) const {
+  const uint64_t* id = data_->namespace_names.Find(NameView{parent.value, name});
+  return id == nullptr ? nullptr : GetNamespace(NamespaceId{*id});
+}
+
+NamespacePtr CatalogSnapshot::GetNamespace(NamespaceId id) const {
+  const NamespacePtr* found = data_->namespaces.Find(id.value);
+  return found == nullptr ? nullptr : *found;
+}
+
+TablePtr CatalogSnapshot::FindTable(NamespaceId parent, std::string_view name) const {
+  const RelationName* found = data_->relation_names.Find(NameView{parent.value, name});
+  return found == nullptr || found->is_index ? nullptr : GetTable(found->table);
+}
+
+TablePtr CatalogSnapshot::GetTable(TableId id) const {
+  const TablePtr* found = data_->tables.Find(id.value);
+  return found == nullptr ? nullptr : *found;
+}
+
+TablePtr CatalogSnapshot::GetTableByOid(uint32_t oid) const {
+  if (oid < TableDescriptor::kFirstOid) return nullptr;
+  return GetTable(TableId{oid - TableDescriptor::kFirstOid});
+}
+
+namespace {
+
+TablePtr OwnerOf(const CatalogSnapshot& snapshot, const RelationName* name,
+                 const IndexDescriptor** index) {
+  *index = nullptr;
+  if (name == nullptr || !name->is_index) return nullptr;
+  TablePtr table = snapshot.GetTable(name->table);
+  if (table != nullptr) *index = table->FindIndex(name->index);
+  return *index == nullptr ? nullptr : table;
+}
+
+}  // namespace
+
+TablePtr CatalogSnapshot::FindTableOfIndex(NamespaceId parent, std::string_view index_name,
+                                           const IndexDescriptor** index) const {
+  return OwnerOf(*this, data_->relation_names.Find(NameView{parent.value, index_name}), index);
+}
+
+TablePtr CatalogSnapshot::FindTableOfIndexOid(uint32_t oid, const IndexDescriptor** index) const {
+  return OwnerOf(*this, data_->index_oids.Find(uint64_t{oid}), index);
+}
+
+std::vector<NamespacePtr> CatalogSnapshot::ListNamespaces(NamespaceId parent) const {
+  std::vector<NamespacePtr> out;
+  data_->namespace_names.VisitFrom(NameView{parent.value, ""},
+                                   [&](const NameInParent& name, uint64_t id) {
+                                     if (name.first != parent.value) return false;
+                                     out.push_back(GetNamespace(NamespaceId{id}));
+                                     return true;
+                                   });
+  return out;
+}
+
+std::vector<TablePtr> CatalogSnapshot::ListTables(NamespaceId parent) const {
+  std::vector<TablePtr> out;
+  data_->relation_names.VisitFrom(NameView{parent.value, ""},
+                                  [&](const NameInParent& name, const RelationName& holder) {
+                                    if (name.first != parent.value) return false;
+                                    if (!holder.is_index) out.push_back(GetTable(holder.table));
+                                    return true;
+                                  });
+  return out;
+}
+
+std::vector<TablePtr> CatalogSnapshot::ListAllTables() const {
+  std::vector<TablePtr> out;
+  data_->tables.VisitAll([&](uint64_t, const TablePtr& table) {
+    out.push_back(table);
+    return true;
+  });
+  return out;
+}
+
+std::vector<TablePtr> CatalogSnapshot::ListDroppedTables() const {
+  std::vector<TablePtr> out;
+  data_->dropped_tables.VisitAll([&](uint64_t, const TablePtr& table) {
+    out.push_back(table);
+    return true;
+  });
+  return out;
+}
+
+TablePtr CatalogSnapshot::GetDroppedTable(TableId id) const {
+  const TablePtr* found = data_->dropped_tables.Find(id.value);
+  return found == nullptr ? nullptr : *found;
+}
+
+NamespacePtr CatalogSnapshot::GetDroppedNamespace(NamespaceId id) const {
+  const NamespacePtr* found = data_->dropped_namespaces.Find(id.value);
+  return found == nullptr ? nullptr : *found;
+}
+
+std::vector<TablePtr> CatalogSnapshot::ListReferencing(TableId id) const {
+  std::vector<TablePtr> out;
+  data_->referencing.VisitFrom(std::pair<uint64_t, uint64_t>(id.value, 0),
+                               [&](const std::pair<uint64_t, uint64_t>& pair, bool) {
+                                 if (pair.first != id.value) return false;
+                                 TablePtr table = GetTable(TableId{pair.second});
+                                 if (table != nullptr) out.push_back(std::move(table));
+                                 return true;
+                               });
+  return out;
+}
+
+std::string CatalogSnapshot::PathOf(const TableDescriptor& table) const {
+  return PathOf(table.parent) + "/" + table.name;
+}
+
+std::string CatalogSnapshot::PathOf(NamespaceId id) const {
+  std::string path;
+  // A chain longer than this is a cycle in damaged descriptors.
+  constexpr int kMaxDepth = 1000;
+  for (int depth = 0; id != kRootNamespace && depth < kMaxDepth; ++depth) {
+    NamespacePtr space = GetNamespace(id);
+    if (space == nullptr) space = GetDroppedNamespace(id);
+    if (space == nullptr) return "/?" + path;
+    path = "/" + space->name + path;
+    id = space->parent;
+  }
+  return path;
+}
+
+uint64_t CatalogSnapshot::generation() const { return data_->generation; }
+
+}  // namespace cellar::catalog

@@ -1,0 +1,53 @@
+// What a CatalogSnapshot holds. Private to the layer.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "cellar/catalog/catalog.h"
+#include "cellar/catalog/persistent_map.h"
+
+namespace cellar::catalog {
+
+// A name in a namespace as its parent's id and itself.
+using NameInParent = std::pair<uint64_t, std::string>;
+// The same without owning the text, for look-ups.
+struct NameView {
+  uint64_t parent;
+  std::string_view name;
+};
+inline int Compare(const NameInParent& a, const NameView& b) {
+  if (a.first != b.parent) return a.first < b.parent ? -1 : 1;
+  return std::string_view(a.second).compare(b.name);
+}
+inline bool operator<(const NameInParent& a, const NameView& b) { return Compare(a, b) < 0; }
+inline bool operator<(const NameView& a, const NameInParent& b) { return Compare(b, a) > 0; }
+
+// Who has a relation name: a relation, or an index of it.
+struct RelationName {
+  TableId table;
+  bool is_index = false;
+  IndexId index;
+};
+
+// Objects and the names derived from them. Set and its kin keep the derived maps right.
+struct CatalogSnapshot::Data {
+  PersistentMap<uint64_t, NamespacePtr> namespaces;  // by id, living
+  PersistentMap<uint64_t, TablePtr> tables;
+  PersistentMap<uint64_t, NamespacePtr> dropped_namespaces;
+  PersistentMap<uint64_t, TablePtr> dropped_tables;
+  PersistentMap<NameInParent, uint64_t> namespace_names;
+  PersistentMap<NameInParent, RelationName> relation_names;
+  PersistentMap<uint64_t, RelationName> index_oids;
+  PersistentMap<std::pair<uint64_t, uint64_t>, bool> referencing;  // (referenced, referencing)
+  uint64_t generation = 0;
+
+  // Replaces the object of this id, whatever its state.
+  void Set(const NamespacePtr& space);
+  void Set(const TablePtr& table);
+
+ private:
+  void Forget(const TableDescriptor& table);
+};
+
+}  // namespace cellar::catalog
