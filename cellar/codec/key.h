@@ -92,7 +92,6 @@ class KeyDecoder {
  private:
   std::vector<KeyColumn> columns_;
   std::vector<int> positions_;
-  size_t used_ = 0;  // fields up to the last wanted one
 };
 
 // True when TakeKeyField would give back a value that prints or computes otherwise than `value`:
