@@ -42,6 +42,7 @@ Big ToBig(std::string_view n) {
   uint16_t scale;
   std::memcpy(&scale, n.data() + 2, 2);
   out.scale = scale;
+  if (n.size() == 4) return out;
   const auto* begin = reinterpret_cast<const uint8_t*>(n.data() + 4);
   boost::multiprecision::import_bits(out.unscaled, begin, begin + n.size() - 4, 8, false);
   if (n[1] != 0) out.unscaled = -out.unscaled;
@@ -683,7 +684,7 @@ void AppendBinary(std::string_view n, std::string* out) {
                  : kind == Kind::kInfinity ? kInfinitySign
                                            : kNegativeInfinitySign,
                  out);
-    AppendUint16(0, out);
+    AppendUint16(kind == Kind::kNaN ? 0 : 32, out);  // as PostgreSQL sends it
     return;
   }
   DecimalDigits decimal(n);
@@ -881,9 +882,10 @@ int Compare(std::string_view a, std::string_view b) {
   int x_scale, y_scale;
   if (ToSmall(a, &x, &x_scale) && ToSmall(b, &y, &y_scale)) {
     if ((x < 0) != (y < 0)) return x < 0 ? -1 : 1;
-    const bool scaled =
-        x_scale < y_scale ? ScaleUp(x, y_scale - x_scale, &x) : ScaleUp(y, x_scale - y_scale, &y);
-    if (scaled) return x < y ? -1 : x > y;
+    int128_t left = x, right = y;
+    const bool scaled = x_scale < y_scale ? ScaleUp(x, y_scale - x_scale, &left)
+                                          : ScaleUp(y, x_scale - y_scale, &right);
+    if (scaled) return left < right ? -1 : left > right;
     // The side that cannot be scaled up has the greater magnitude.
     const bool x_is_greater = x_scale < y_scale;
     return x_is_greater == (x > 0) ? 1 : -1;

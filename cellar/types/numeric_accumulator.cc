@@ -81,10 +81,14 @@ void Accumulator::AddSlow(std::string_view n) {
     }
     sum_ = scaled;
     scale_ = scale;
-  } else if (scale < scale_ && !internal::ScaleUp(value, scale_ - scale, &value)) {
-    if (!large_) large_ = std::make_unique<Large>();
-    large_->AddBig(internal::ToBig(n).unscaled, scale);
-    return;
+  } else if (scale < scale_) {
+    int128_t scaled;
+    if (!internal::ScaleUp(value, scale_ - scale, &scaled)) {
+      if (!large_) large_ = std::make_unique<Large>();
+      large_->AddBig(BigFrom(value), scale);
+      return;
+    }
+    value = scaled;
   }
   int128_t sum;
   if (__builtin_add_overflow(sum_, value, &sum)) {

@@ -218,7 +218,7 @@ Result<std::string_view> ExpAt(const Big& arg, int scale, Arena* arena) {
 }
 
 // base^exponent for an exponent that fits an int: PostgreSQL's power_var_int.
-Result<std::string_view> PowerInt(const Big& base, int exponent, int exponent_scale, Arena* arena) {
+Result<std::string_view> PowerInt(const Big& base, int exponent, Arena* arena) {
   double weight = 0;  // of the result, approximately
   if (base.unscaled != 0) {
     const BigInt magnitude = abs(base.unscaled);
@@ -228,8 +228,8 @@ Result<std::string_view> PowerInt(const Big& base, int exponent, int exponent_sc
     weight = exponent * (std::log10(top) + drop - base.scale);
   }
   if (weight > kMaxIntegerDigits) return internal::OverflowError();
-  if (weight + 1 < -kMaxDivisionScale) return Encode(BigInt(0), kMaxDivisionScale, arena);
-  const int scale = ResultScale(static_cast<int>(weight), base.scale, exponent_scale);
+  const int scale = std::min(std::max(kMinSignificantDigits, base.scale), kMaxDivisionScale);
+  if (weight + 1 < -scale) return Encode(BigInt(0), scale, arena);
   switch (exponent) {
     case 0: return Encode(BigPow10(scale), scale, arena);
     case 1: return EncodeRounded(base.unscaled, base.scale, scale, arena);
@@ -462,8 +462,7 @@ Result<std::string_view> Sqrt(std::string_view n, Arena* arena) {
   if (!IsFinite(n)) return n;
   Big arg = ToBig(n);
   const Leading leading = LeadingOf(arg.unscaled, arg.scale);
-  const int weight = leading.weight >= 0 ? (leading.weight + 1) * 4 / 2 - 1
-                                         : 1 - (1 - (leading.weight + 1) * 4) / 2 - 1;
+  const int weight = (leading.weight + 1) * 2 - 1;
   const int scale = ResultScale(weight, arg.scale);
   return Encode(internal::SqrtRounded(arg.unscaled, arg.scale, scale), scale, arena);
 }
@@ -534,7 +533,7 @@ Result<std::string_view> Power(std::string_view base, std::string_view exponent,
   if (integral) {
     BigInt whole = big_exponent.unscaled / BigPow10(big_exponent.scale);
     if (abs(whole) <= std::numeric_limits<int32_t>::max()) {
-      return PowerInt(big_base, static_cast<int>(whole), big_exponent.scale, arena);
+      return PowerInt(big_base, static_cast<int>(whole), arena);
     }
     odd = (abs(whole) & 1) == 1;
   }
