@@ -22,36 +22,40 @@ class VirtualRows {
   virtual ~VirtualRows() = default;
   // Appends all rows of the table, all columns, to *rows (already Reset to the column types). When
   // `key_column` is not negative, rows whose column differs from `key` may be left out.
-  virtual Status Generate(std::string_view schema, std::string_view table, int key_column, Datum key,
-                          RowBatch* rows) = 0;
+  virtual Status Generate(std::string_view schema, std::string_view table, int key_column,
+                          Datum key, RowBatch* rows) = 0;
 };
 
 // What an execution works with; all borrowed, outliving it.
 struct ExecEnvironment {
   table::Access* access = nullptr;
-  EvalContext* context = nullptr;  // parameters, clocks, session; its subplan runner is set by the execution
+  EvalContext* context =
+      nullptr;  // parameters, clocks, session; its subplan runner is set by the execution
   VirtualRows* virtual_rows = nullptr;
   const catalog::CatalogSnapshot* catalog = nullptr;
-  bool analyze = false;            // count rows and time per node
+  bool analyze = false;                           // count rows and time per node
+  int64_t lock_timeout_ms = 0;                    // of row locks; 0: wait for ever
   size_t memory_limit_bytes = size_t{256} << 20;  // of one sort, hash table or buffer: 53200 beyond
 };
 
 // One run of a plan. One thread at a time.
 class Execution {
  public:
-  static Result<std::unique_ptr<Execution>> Open(std::shared_ptr<const Plan> plan, const ExecEnvironment& environment);
+  static Result<std::unique_ptr<Execution>> Open(std::shared_ptr<const Plan> plan,
+                                                 const ExecEnvironment& environment);
   ~Execution();
 
-  // The next batch (never empty), or null at the end; valid until the next call. Statements that change rows do
-  // all their work in the first call.
+  // The next batch (never empty), or null at the end; valid until the next call. Statements that
+  // change rows do all their work in the first call.
   Result<const RowBatch*> Next();
   // Rows inserted, updated or deleted so far, or returned by a SELECT.
   uint64_t rows_affected() const;
   std::span<const NodeCounters> counters() const;
 
- private:
   struct Impl;
   explicit Execution(std::unique_ptr<Impl> impl);
+
+ private:
   std::unique_ptr<Impl> impl_;
 };
 

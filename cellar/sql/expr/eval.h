@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "cellar/base/arena.h"
@@ -59,6 +61,7 @@ class EvalContext {
 
   std::span<const Datum> parameters;            // $1.. as bound
   std::vector<Datum> exec_parameters;           // slots
+  std::vector<Type> exec_parameter_types;       // of the slots, set together with them
   FormatSettings format;
   int64_t statement_micros = 0;                 // statement_timestamp()
   int64_t transaction_micros = 0;               // now()
@@ -69,8 +72,21 @@ class EvalContext {
   void* random_state = nullptr;
   int64_t (*clock_micros)() = nullptr;          // clock_timestamp()
 
+  // What a function remembers between calls: a compiled pattern beside its text. Keyed by the call.
+  struct CallCache {
+    std::string key;
+    std::shared_ptr<void> object;
+  };
+  CallCache& cache(const void* call) { return cache_[call]; }
+  // random() and setseed() when `random` is null or a seed was set.
+  uint64_t NextRandom();
+  void SeedRandom(uint64_t seed) { seed_ = seed, seeded_ = true; }
+
  private:
   Arena* arena_ = nullptr;
+  std::unordered_map<const void*, CallCache> cache_;
+  uint64_t seed_ = 0;
+  bool seeded_ = false;
 };
 
 // Compiled for repeated evaluation over batches. One thread at a time.
@@ -92,6 +108,8 @@ class Evaluator {
   std::unique_ptr<Node> root_;
 };
 
+// The same for one row of a batch (or none when null): no vectors, for rare kinds and single rows.
+Result<Datum> EvalRow(const Expr& expr, EvalContext& context, const RowBatch* input, size_t row);
 // One value with no input row: constants, parameters, defaults, span bounds. Bytes live in context.arena() or
 // the expression.
 Result<Datum> EvalScalar(const Expr& expr, EvalContext& context);

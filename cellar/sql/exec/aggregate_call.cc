@@ -1,0 +1,155 @@
+#include "cellar/sql/exec/aggregate_call.h"
+
+#include <algorithm>
+
+#include "cellar/sql/exec/sort.h"
+
+namespace cellar::sql::exec {
+
+GroupedAggregate::GroupedAggregate(const AggregateCall& call)
+    : call_(call), arg_types_(TypesOf(call.args)) {
+  for (const ExprPtr& arg : call.args) args_.emplace_back(arg.get());
+  if (call.filter) filter_.emplace(call.filter.get());
+  for (const SortKey& key : call.order_by) order_.emplace_back(key.expr.get());
+  Reset();
+}
+
+void GroupedAggregate::Reset() {
+  state_ = call_.spec->make(arg_types_);
+  group_count_ = 0;
+  if (call_.distinct) {
+    std::vector<Type> types{MakeType(TypeId::kInt8)};
+    types.insert(types.end(), arg_types_.begin(), arg_types_.end());
+    seen_.Reset(types);
+  }
+  if (!order_.empty()) {
+    std::vector<Type> types{MakeType(TypeId::kInt8)};
+    types.insert(types.end(), arg_types_.begin(), arg_types_.end());
+    for (const SortKey& key : call_.order_by) types.push_back(key.expr->type);
+    buffered_.Reset(types);
+  }
+}
+
+Status GroupedAggregate::Add(const RowBatch& input, const uint32_t* groups, size_t group_count,
+                             EvalContext& context) {
+  if (group_count > group_count_ || group_count_ == 0) {
+    state_->Resize(group_count);
+    group_count_ = group_count;
+  }
+  const size_t total = input.size();
+  Selection rows{nullptr, total};
+  if (filter_) {
+    rows_.clear();
+    CELLAR_TRY(filter_->Filter(input, rows, context, &rows_));
+    rows = Selection{rows_.data(), rows_.size()};
+  }
+  vectors_.clear();
+  for (Evaluator& arg : args_) {
+    CELLAR_TRY_ASSIGN(const ColumnVector* values, arg.Eval(input, rows, context));
+    vectors_.push_back(values);
+  }
+  bool drop_nulls = false;
+  if (call_.spec->strict) {
+    for (const ColumnVector* values : vectors_) drop_nulls |= values->has_nulls();
+  }
+  if (drop_nulls) {
+    std::vector<uint32_t> kept;
+    kept.reserve(rows.count);
+    for (size_t i = 0; i < rows.count; ++i) {
+      const uint32_t row = rows[i];
+      bool null = false;
+      for (const ColumnVector* values : vectors_) null |= values->IsNull(row);
+      if (!null) kept.push_back(row);
+    }
+    rows_ = std::move(kept);
+    rows = Selection{rows_.data(), rows_.size()};
+  }
+  groups_.resize(rows.count);
+  for (size_t i = 0; i < rows.count; ++i) groups_[i] = groups[rows[i]];
+  if (!call_.distinct && order_.empty()) {
+    return state_->Add(context, vectors_, rows, groups_.data());
+  }
+
+  // Dense copies of the selected rows: group, arguments, sort keys.
+  RowBatch dense;
+  dense.columns().resize(1 + args_.size() + order_.size());
+  ColumnVector& group_column = dense.column(0);
+  group_column.Reset(MakeType(TypeId::kInt8));
+  group_column.Resize(rows.count);
+  for (size_t i = 0; i < rows.count; ++i) group_column.ints()[i] = groups_[i];
+  std::vector<uint32_t> picks(rows.count);
+  for (size_t i = 0; i < rows.count; ++i) picks[i] = rows[i];
+  for (size_t a = 0; a < args_.size(); ++a) {
+    GatherColumn(*vectors_[a], picks.data(), picks.size(), &dense.column(1 + a));
+  }
+  for (size_t k = 0; k < order_.size(); ++k) {
+    CELLAR_TRY_ASSIGN(const ColumnVector* values, order_[k].Eval(input, rows, context));
+    GatherColumn(*values, picks.data(), picks.size(), &dense.column(1 + args_.size() + k));
+  }
+  dense.SetSize(rows.count);
+  if (call_.distinct) {
+    std::vector<const ColumnVector*> keys;
+    for (size_t c = 0; c <= args_.size(); ++c) keys.push_back(&dense.column(c));
+    ids_.resize(rows.count);
+    fresh_.resize(rows.count);
+    seen_.FindOrInsert(keys, rows.count, ids_.data(), fresh_.data());
+    std::vector<uint32_t> kept;
+    for (uint32_t i = 0; i < rows.count; ++i) {
+      if (fresh_[i]) kept.push_back(i);
+    }
+    dense.Keep(kept);
+  }
+  if (!order_.empty()) {
+    buffered_.AppendAll(dense);
+    return Status();
+  }
+  vectors_.clear();
+  for (size_t a = 0; a < args_.size(); ++a) vectors_.push_back(&dense.column(1 + a));
+  groups_.resize(dense.size());
+  for (size_t i = 0; i < dense.size(); ++i)
+    groups_[i] = static_cast<uint32_t>(dense.column(0).ints()[i]);
+  return state_->Add(context, vectors_, Selection{nullptr, dense.size()}, groups_.data());
+}
+
+Status GroupedAggregate::AddOrdered(size_t group_count, EvalContext& context) {
+  std::vector<SortColumn> columns{{&buffered_.column(0), false, false}};
+  for (size_t k = 0; k < order_.size(); ++k) {
+    columns.push_back({&buffered_.column(1 + args_.size() + k), call_.order_by[k].descending,
+                       call_.order_by[k].nulls_first});
+  }
+  std::vector<uint32_t> order(buffered_.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  SortRows(columns, &order);
+  std::vector<ColumnVector> sorted(args_.size());
+  vectors_.clear();
+  for (size_t a = 0; a < args_.size(); ++a) {
+    GatherColumn(buffered_.column(1 + a), order.data(), order.size(), &sorted[a]);
+    vectors_.push_back(&sorted[a]);
+  }
+  groups_.resize(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    groups_[i] = static_cast<uint32_t>(buffered_.column(0).ints()[order[i]]);
+  }
+  state_->Resize(group_count);
+  return state_->Add(context, vectors_, Selection{nullptr, order.size()}, groups_.data());
+}
+
+Status GroupedAggregate::Finish(size_t start, size_t end, EvalContext& context,
+                                ColumnVector* result) {
+  if (end > group_count_) {
+    state_->Resize(end);
+    group_count_ = end;
+  }
+  if (!order_.empty() && buffered_.size() > 0) {
+    CELLAR_TRY(AddOrdered(group_count_, context));
+    buffered_.Clear();
+  }
+  return state_->Finish(context, start, end, result);
+}
+
+size_t GroupedAggregate::footprint_bytes() const {
+  return state_->footprint_bytes() + (call_.distinct ? seen_.footprint_bytes() : 0) +
+         (order_.empty() ? 0 : buffered_.footprint_bytes());
+}
+
+}  // namespace cellar::sql::exec

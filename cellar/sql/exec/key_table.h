@@ -1,0 +1,46 @@
+// A hash table from rows of key values to dense ids 0, 1, 2, ... in order of first appearance: the
+// heart of grouping, DISTINCT, hash joins and set operations. NULLs equal each other here. Private
+// to this layer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cellar/types/batch.h"
+
+namespace cellar::sql::exec {
+
+class KeyTable {
+ public:
+  static constexpr uint32_t kAbsent = UINT32_MAX;
+
+  // Empty, for keys of these types.
+  void Reset(std::span<const Type> types);
+  // ids[i] becomes the id of row i of the key columns, made if new (fresh[i] = 1, when `fresh` is
+  // given).
+  void FindOrInsert(std::span<const ColumnVector* const> keys, size_t rows, uint32_t* ids,
+                    uint8_t* fresh = nullptr);
+  // ids[i] becomes the id, or kAbsent.
+  void Find(std::span<const ColumnVector* const> keys, size_t rows, uint32_t* ids) const;
+  size_t size() const { return keys_.size(); }
+  // The distinct keys by id.
+  const RowBatch& keys() const { return keys_; }
+  size_t footprint_bytes() const {
+    return keys_.footprint_bytes() + hashes_.size() * 8 + slots_.size() * 4;
+  }
+
+ private:
+  void Hash(std::span<const ColumnVector* const> keys, size_t rows,
+            std::vector<uint64_t>* out) const;
+  bool Equal(std::span<const ColumnVector* const> keys, size_t row, uint32_t id) const;
+  void Grow();
+
+  std::vector<Type> types_;
+  RowBatch keys_;
+  std::vector<uint64_t> hashes_;  // by id
+  std::vector<uint32_t> slots_;   // id + 1, 0 is free; size is a power of two
+  mutable std::vector<uint64_t> scratch_;
+};
+
+}  // namespace cellar::sql::exec

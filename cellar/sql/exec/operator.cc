@@ -1,0 +1,321 @@
+// What operators share: building the tree, slots, copying columns.
+#include "cellar/sql/exec/operator.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "cellar/base/sqlstate.h"
+
+namespace cellar::sql::exec {
+
+Status ExecState::CheckMemory(size_t bytes) const {
+  if (bytes <= env.memory_limit_bytes) return Status();
+  return SqlError(Code::kLimit, sqlstate::kOutOfMemory, "out of memory for this query")
+      .WithDetail(fmt::format("A sort, hash table or buffer would hold more than {} bytes.",
+                              env.memory_limit_bytes))
+      .WithHint("Select less at once, or raise the memory limit.");
+}
+
+Result<RowBatch*> Operator::TimedNext() {
+  auto start = std::chrono::steady_clock::now();
+  Result<RowBatch*> batch = DoNext();
+  counters().nanoseconds +=
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
+          .count();
+  if (batch.ok() && *batch != nullptr) counters().rows += (*batch)->size();
+  return batch;
+}
+
+std::vector<Type> TypesOf(const std::vector<OutputColumn>& columns) {
+  std::vector<Type> types;
+  types.reserve(columns.size());
+  for (const OutputColumn& column : columns) types.push_back(column.type);
+  return types;
+}
+
+std::vector<Type> TypesOf(const std::vector<ExprPtr>& exprs) {
+  std::vector<Type> types;
+  types.reserve(exprs.size());
+  for (const ExprPtr& expr : exprs) types.push_back(expr->type);
+  return types;
+}
+
+Result<OperatorPtr> Build(const PlanNode& node, ExecState* state) {
+  std::vector<OperatorPtr> children;
+  for (const PlanPtr& child : node.children) {
+    CELLAR_TRY_ASSIGN(OperatorPtr built, Build(*child, state));
+    children.push_back(std::move(built));
+  }
+  switch (node.kind) {
+    case PlanKind::kResult:
+    case PlanKind::kValues:
+    case PlanKind::kScan:
+    case PlanKind::kVirtualScan:
+    case PlanKind::kFunctionScan:
+    case PlanKind::kCteScan:
+    case PlanKind::kWorkTableScan: return BuildSource(node, state);
+    case PlanKind::kFilter:
+    case PlanKind::kProject:
+    case PlanKind::kProjectSet:
+    case PlanKind::kLimit: return BuildRowwise(node, std::move(children[0]), state);
+    case PlanKind::kNestedLoop:
+    case PlanKind::kHashJoin:
+    case PlanKind::kLookupJoin: return BuildJoin(node, std::move(children), state);
+    case PlanKind::kSort: return BuildSort(node, std::move(children[0]), state);
+    case PlanKind::kDistinct: return BuildDistinct(node, std::move(children[0]), state);
+    case PlanKind::kAggregate: return BuildAggregate(node, std::move(children[0]), state);
+    case PlanKind::kWindow: return BuildWindow(node, std::move(children[0]), state);
+    case PlanKind::kAppend:
+    case PlanKind::kSetOperation:
+    case PlanKind::kRecursiveUnion: return BuildSetOperation(node, std::move(children), state);
+    case PlanKind::kInsert:
+    case PlanKind::kUpdate:
+    case PlanKind::kDelete:
+      return BuildModify(node, children.empty() ? nullptr : std::move(children[0]), state);
+  }
+  return InternalError("plan node {} has no operator", static_cast<int>(node.kind));
+}
+
+namespace {
+
+// Gathers slots that are read and slots that are filled.
+class SlotCollector {
+ public:
+  explicit SlotCollector(const Plan& plan) : plan_(plan) {}
+
+  void Node(const PlanNode& node) {
+    for (const PlanPtr& child : node.children) Node(*child);
+    switch (node.kind) {
+      case PlanKind::kResult: One(node.As<ResultNode>().filter); break;
+      case PlanKind::kValues:
+        for (const auto& row : node.As<ValuesNode>().rows_exprs) Many(row);
+        break;
+      case PlanKind::kScan: {
+        const auto& scan = node.As<ScanNode>();
+        One(scan.filter);
+        for (const SpanExpr& span : scan.spans) {
+          Many(span.equal);
+          One(span.lower.value);
+          One(span.upper.value);
+        }
+        break;
+      }
+      case PlanKind::kVirtualScan: One(node.As<VirtualScanNode>().key); break;
+      case PlanKind::kFunctionScan: Many(node.As<FunctionScanNode>().calls); break;
+      case PlanKind::kFilter: One(node.As<FilterNode>().condition); break;
+      case PlanKind::kProject: Many(node.As<ProjectNode>().exprs); break;
+      case PlanKind::kProjectSet: Many(node.As<ProjectSetNode>().exprs); break;
+      case PlanKind::kNestedLoop: {
+        const auto& join = node.As<NestedLoopNode>();
+        One(join.condition);
+        Many(join.slot_values);
+        filled_.insert(filled_.end(), join.slots.begin(), join.slots.end());
+        break;
+      }
+      case PlanKind::kHashJoin: {
+        const auto& join = node.As<HashJoinNode>();
+        Many(join.left_keys);
+        Many(join.right_keys);
+        One(join.condition);
+        break;
+      }
+      case PlanKind::kLookupJoin:
+        Many(node.As<LookupJoinNode>().keys);
+        One(node.As<LookupJoinNode>().condition);
+        break;
+      case PlanKind::kSort:
+        Keys(node.As<SortNode>().keys);
+        One(node.As<SortNode>().top);
+        break;
+      case PlanKind::kLimit:
+        One(node.As<LimitNode>().limit);
+        One(node.As<LimitNode>().offset);
+        break;
+      case PlanKind::kAggregate:
+        Many(node.As<AggregateNode>().keys);
+        for (const AggregateCall& call : node.As<AggregateNode>().calls) Call(call);
+        break;
+      case PlanKind::kWindow: {
+        const auto& window = node.As<WindowNode>();
+        Many(window.partition_by);
+        Keys(window.order_by);
+        for (const WindowCall& call : window.calls) {
+          Many(call.args);
+          Call(call.aggregate);
+        }
+        break;
+      }
+      case PlanKind::kCteScan: {
+        int cte = node.As<CteScanNode>().cte;
+        if (std::find(ctes_.begin(), ctes_.end(), cte) == ctes_.end()) {
+          ctes_.push_back(cte);
+          Node(*plan_.ctes[cte]);
+        }
+        break;
+      }
+      case PlanKind::kInsert: Many(node.As<InsertNode>().returning_exprs); break;
+      case PlanKind::kUpdate: Many(node.As<UpdateNode>().returning_exprs); break;
+      case PlanKind::kDelete: Many(node.As<DeleteNode>().returning_exprs); break;
+      case PlanKind::kDistinct:
+      case PlanKind::kAppend:
+      case PlanKind::kSetOperation:
+      case PlanKind::kRecursiveUnion:
+      case PlanKind::kWorkTableScan: break;
+    }
+  }
+
+  std::vector<int> Outer() {
+    std::sort(read_.begin(), read_.end());
+    read_.erase(std::unique(read_.begin(), read_.end()), read_.end());
+    std::vector<int> outer;
+    for (int slot : read_) {
+      if (std::find(filled_.begin(), filled_.end(), slot) == filled_.end()) outer.push_back(slot);
+    }
+    return outer;
+  }
+
+ private:
+  void One(const ExprPtr& expr) {
+    if (!expr) return;
+    VisitExpr(*expr, [this](const Expr& part) {
+      if (part.kind == ExprKind::kExecParameter) read_.push_back(part.index);
+      if (part.kind == ExprKind::kSubplan) {
+        filled_.insert(filled_.end(), part.slots.begin(), part.slots.end());
+        Node(*plan_.subplans[part.index]);
+      }
+    });
+  }
+  void Many(const std::vector<ExprPtr>& exprs) {
+    for (const ExprPtr& expr : exprs) One(expr);
+  }
+  void Keys(const std::vector<SortKey>& keys) {
+    for (const SortKey& key : keys) One(key.expr);
+  }
+  void Call(const AggregateCall& call) {
+    Many(call.args);
+    One(call.filter);
+    Keys(call.order_by);
+  }
+
+  const Plan& plan_;
+  std::vector<int> read_, filled_, ctes_;
+};
+
+}  // namespace
+
+std::vector<int> OuterSlots(const PlanNode& node, const Plan& plan) {
+  SlotCollector collector(plan);
+  collector.Node(node);
+  return collector.Outer();
+}
+
+Status FinishModifyingCtes(ExecState* state) {
+  for (size_t i = 0; i < state->ctes.size(); ++i) {
+    const PlanNode& source = *state->plan->ctes[i];
+    ExecState::Cte& cte = state->ctes[i];
+    const bool modifies = source.kind == PlanKind::kInsert || source.kind == PlanKind::kUpdate ||
+                          source.kind == PlanKind::kDelete;
+    if (!modifies || cte.ready) continue;
+    CELLAR_TRY_ASSIGN(cte.source, Build(source, state));
+    cte.rows.Reset(TypesOf(source.output));
+    CELLAR_TRY(ReadAll(cte.source.get(), state, &cte.rows));
+    cte.ready = true;
+  }
+  return Status();
+}
+
+Status ReadAll(Operator* child, ExecState* state, RowBatch* rows) {
+  CELLAR_TRY(child->Open());
+  while (true) {
+    CELLAR_TRY_ASSIGN(RowBatch * batch, child->Next());
+    if (batch == nullptr) return Status();
+    rows->AppendAll(*batch);
+    CELLAR_TRY(state->CheckMemory(rows->footprint_bytes()));
+  }
+}
+
+void CopyColumn(const ColumnVector& from, size_t rows, ColumnVector* to) {
+  to->Reset(from.type());
+  to->Resize(rows);
+  if (rows == 0) return;
+  if (from.physical() == Physical::kBytes) {
+    std::copy_n(from.bytes(), rows, to->bytes());
+  } else {
+    std::copy_n(from.ints(), rows, to->ints());
+  }
+  if (from.has_nulls()) {
+    std::copy_n(from.nulls(), rows, to->nulls());
+    to->set_has_nulls();
+  }
+}
+
+void GatherColumn(const ColumnVector& from, const uint32_t* rows, size_t count, ColumnVector* to) {
+  to->Reset(from.type());
+  to->Resize(count);
+  const bool wide = from.physical() == Physical::kBytes;
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t row = rows[i];
+    if (row == kNoRow || from.IsNull(row)) {
+      to->SetNull(i);
+    } else if (wide) {
+      to->bytes()[i] = from.bytes()[row];
+    } else {
+      to->ints()[i] = from.ints()[row];
+    }
+  }
+}
+
+ExprList::ExprList(const std::vector<ExprPtr>& exprs) {
+  for (const ExprPtr& expr : exprs) evaluators_.emplace_back(expr.get());
+  columns_.resize(exprs.size());
+}
+
+Status ExprList::Eval(const RowBatch& input, EvalContext& context) {
+  Selection all{nullptr, input.size()};
+  for (size_t i = 0; i < evaluators_.size(); ++i) {
+    CELLAR_TRY_ASSIGN(columns_[i], evaluators_[i].Eval(input, all, context));
+  }
+  return Status();
+}
+
+RowBatch* EmitChunk(const RowBatch& rows, const std::vector<int>* columns, size_t* next,
+                    RowBatch* out) {
+  if (*next >= rows.size()) return nullptr;
+  const size_t start = *next;
+  const size_t count = std::min(kBatchRows, rows.size() - start);
+  const size_t width = columns ? columns->size() : rows.num_columns();
+  out->columns().resize(width);
+  for (size_t c = 0; c < width; ++c) {
+    const ColumnVector& from = rows.column(columns ? (*columns)[c] : c);
+    ColumnVector& to = out->column(c);
+    to.Reset(from.type());
+    to.Resize(count);
+    if (from.physical() == Physical::kBytes) {
+      std::copy_n(from.bytes() + start, count, to.bytes());
+    } else {
+      std::copy_n(from.ints() + start, count, to.ints());
+    }
+    if (from.has_nulls()) {
+      std::copy_n(from.nulls() + start, count, to.nulls());
+      to.set_has_nulls();
+    }
+  }
+  out->SetSize(count);
+  *next += count;
+  return out;
+}
+
+RowBatch* StoredRows::NextChunk(RowBatch* out) {
+  if (!ordered_) return EmitChunk(rows_, nullptr, &next_, out);
+  if (next_ >= order_.size()) return nullptr;
+  const size_t count = std::min(kBatchRows, order_.size() - next_);
+  out->columns().resize(rows_.num_columns());
+  for (size_t c = 0; c < rows_.num_columns(); ++c) {
+    GatherColumn(rows_.column(c), order_.data() + next_, count, &out->column(c));
+  }
+  out->SetSize(count);
+  next_ += count;
+  return out;
+}
+
+}  // namespace cellar::sql::exec

@@ -1,0 +1,169 @@
+// The operators' common ground, private to this layer.
+//
+// An operator is opened any number of times; each Open starts a fresh run (correlated subqueries,
+// inner sides of loops). Next hands out a batch of its own that the caller may change and that
+// lives until the next call on the operator. Values in it may point into children's batches, which
+// live as long.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cellar/sql/exec/executor.h"
+
+namespace cellar::sql::exec {
+
+class Operator;
+
+// Shared by all operators of one execution.
+struct ExecState {
+  const Plan* plan = nullptr;
+  ExecEnvironment env;
+  EvalContext* context = nullptr;
+  std::vector<NodeCounters> counters;
+  uint64_t rows_affected = 0;
+
+  // Plan::ctes, computed on first use. A recursive plan's work tables.
+  struct Cte {
+    std::unique_ptr<Operator> source;
+    RowBatch rows;
+    bool ready = false;
+    std::vector<int> slots;          // outer slots it reads
+    std::vector<Value> slot_values;  // those it was computed with
+  };
+  std::vector<Cte> ctes;
+  std::vector<const RowBatch*> work_tables;
+
+  table::Access& access() { return *env.access; }
+  Status CheckMemory(size_t bytes) const;
+  Status CheckCancel() const { return context->cancel ? context->cancel->Check() : Status(); }
+};
+
+class Operator {
+ public:
+  Operator(const PlanNode& node, ExecState* state) : node_(node), state_(*state) {}
+  virtual ~Operator() = default;
+  Operator(const Operator&) = delete;
+  Operator& operator=(const Operator&) = delete;
+
+  Status Open() {
+    if (state_.env.analyze) ++counters().loops;
+    return DoOpen();
+  }
+  // Null at the end; never an empty batch.
+  Result<RowBatch*> Next() {
+    if (!state_.env.analyze) return DoNext();
+    return TimedNext();
+  }
+  const PlanNode& node() const { return node_; }
+
+ protected:
+  virtual Status DoOpen() = 0;
+  virtual Result<RowBatch*> DoNext() = 0;
+
+  NodeCounters& counters() { return state_.counters[node_.id]; }
+  EvalContext& context() { return *state_.context; }
+  // Counts what `call` reads as this node's.
+  template <typename F>
+  auto CountReads(F&& call) {
+    table::AccessStats before = state_.access().stats();
+    auto result = call();
+    if (state_.env.analyze) {
+      const table::AccessStats& after = state_.access().stats();
+      counters().trips += after.trips - before.trips;
+      counters().rows_read += after.rows_read - before.rows_read;
+      counters().bytes_read += after.bytes_read - before.bytes_read;
+    }
+    return result;
+  }
+
+  const PlanNode& node_;
+  ExecState& state_;
+
+ private:
+  Result<RowBatch*> TimedNext();
+};
+using OperatorPtr = std::unique_ptr<Operator>;
+
+std::vector<Type> TypesOf(const std::vector<OutputColumn>& columns);
+std::vector<Type> TypesOf(const std::vector<ExprPtr>& exprs);
+
+// The operator tree of a plan tree.
+Result<OperatorPtr> Build(const PlanNode& node, ExecState* state);
+
+// Builders by kind, each in the file named for it.
+Result<OperatorPtr> BuildSource(const PlanNode& node, ExecState* state);  // scan.cc
+Result<OperatorPtr> BuildRowwise(const PlanNode& node, OperatorPtr child,
+                                 ExecState* state);  // rowwise.cc
+Result<OperatorPtr> BuildJoin(const PlanNode& node, std::vector<OperatorPtr> children,
+                              ExecState* state);
+Result<OperatorPtr> BuildAggregate(const PlanNode& node, OperatorPtr child, ExecState* state);
+Result<OperatorPtr> BuildDistinct(const PlanNode& node, OperatorPtr child, ExecState* state);
+Result<OperatorPtr> BuildSort(const PlanNode& node, OperatorPtr child, ExecState* state);
+Result<OperatorPtr> BuildWindow(const PlanNode& node, OperatorPtr child, ExecState* state);
+Result<OperatorPtr> BuildSetOperation(const PlanNode& node, std::vector<OperatorPtr> children,
+                                      ExecState* state);
+Result<OperatorPtr> BuildModify(const PlanNode& node, OperatorPtr child, ExecState* state);
+
+// Runs data-modifying WITH queries that nobody has read.
+Status FinishModifyingCtes(ExecState* state);
+
+// Slots read by the expressions below `node` and not filled below it: what its result depends on.
+std::vector<int> OuterSlots(const PlanNode& node, const Plan& plan);
+
+// Reads all of `child` (opened here) into *rows, a batch of its column types.
+Status ReadAll(Operator* child, ExecState* state, RowBatch* rows);
+
+// Copies the vector of values (not the bytes behind views).
+void CopyColumn(const ColumnVector& from, size_t rows, ColumnVector* to);
+// to[i] = from[rows[i]], NULL where rows[i] is kNoRow. Borrows bytes.
+inline constexpr uint32_t kNoRow = UINT32_MAX;
+void GatherColumn(const ColumnVector& from, const uint32_t* rows, size_t count, ColumnVector* to);
+
+// The next kBatchRows rows of `rows` from *next on, as a batch that borrows their bytes; null when
+// there are no more. `columns` picks and orders the columns; null: all.
+RowBatch* EmitChunk(const RowBatch& rows, const std::vector<int>* columns, size_t* next,
+                    RowBatch* out);
+
+// Evaluates expressions over batches into vectors that live until the next call.
+class ExprList {
+ public:
+  explicit ExprList(const std::vector<ExprPtr>& exprs);
+  // Results for all rows of `input`; they may be columns of `input` itself.
+  Status Eval(const RowBatch& input, EvalContext& context);
+  const std::vector<const ColumnVector*>& columns() const { return columns_; }
+  size_t size() const { return evaluators_.size(); }
+
+ private:
+  std::vector<Evaluator> evaluators_;
+  std::vector<const ColumnVector*> columns_;
+};
+
+// Emits the rows of a stored batch in chunks, in place or by a permutation.
+class StoredRows {
+ public:
+  RowBatch& rows() { return rows_; }
+  void Rewind() { next_ = 0; }
+  void Reset(std::span<const Type> types) {
+    rows_.Reset(types);
+    order_.clear();
+    ordered_ = false;
+    next_ = 0;
+  }
+  // Rows come in this order; the batch's own when never called.
+  void SetOrder(std::vector<uint32_t> order) {
+    order_ = std::move(order);
+    ordered_ = true;
+  }
+  // Null at the end. Borrows bytes of rows().
+  RowBatch* NextChunk(RowBatch* out);
+
+ private:
+  RowBatch rows_;
+  std::vector<uint32_t> order_;
+  bool ordered_ = false;
+  size_t next_ = 0;
+};
+
+}  // namespace cellar::sql::exec

@@ -1,0 +1,235 @@
+// Filter, Project, ProjectSet, Limit: operators that look at one row at a time.
+#include <algorithm>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/sql/exec/operator.h"
+
+namespace cellar::sql::exec {
+namespace {
+
+class FilterOperator : public Operator {
+ public:
+  FilterOperator(const PlanNode& node, OperatorPtr child, ExecState* state)
+      : Operator(node, state),
+        child_(std::move(child)),
+        condition_(node.As<FilterNode>().condition.get()) {}
+
+ protected:
+  Status DoOpen() override { return child_->Open(); }
+  Result<RowBatch*> DoNext() override {
+    while (true) {
+      CELLAR_TRY(state_.CheckCancel());
+      CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
+      if (batch == nullptr) return nullptr;
+      arena_.Reset();
+      context().set_arena(&arena_);
+      passing_.clear();
+      CELLAR_TRY(
+          condition_.Filter(*batch, Selection{nullptr, batch->size()}, context(), &passing_));
+      if (passing_.empty()) continue;
+      batch->Keep(passing_);
+      return batch;
+    }
+  }
+
+ private:
+  OperatorPtr child_;
+  Evaluator condition_;
+  Arena arena_;
+  std::vector<uint32_t> passing_;
+};
+
+class ProjectOperator : public Operator {
+ public:
+  ProjectOperator(const PlanNode& node, OperatorPtr child, ExecState* state)
+      : Operator(node, state), child_(std::move(child)), exprs_(node.As<ProjectNode>().exprs) {}
+
+ protected:
+  Status DoOpen() override { return child_->Open(); }
+  Result<RowBatch*> DoNext() override {
+    CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
+    if (batch == nullptr) return nullptr;
+    arena_.Reset();
+    context().set_arena(&arena_);
+    CELLAR_TRY(exprs_.Eval(*batch, context()));
+    out_.columns().resize(exprs_.size());
+    for (size_t i = 0; i < exprs_.size(); ++i) {
+      CopyColumn(*exprs_.columns()[i], batch->size(), &out_.column(i));
+    }
+    out_.SetSize(batch->size());
+    return &out_;
+  }
+
+ private:
+  OperatorPtr child_;
+  ExprList exprs_;
+  Arena arena_;
+  RowBatch out_;
+};
+
+// Each row gives as many rows as its longest set-returning call.
+class ProjectSetOperator : public Operator {
+ public:
+  ProjectSetOperator(const PlanNode& node, OperatorPtr child, ExecState* state)
+      : Operator(node, state), child_(std::move(child)) {
+    for (const ExprPtr& expr : node.As<ProjectSetNode>().exprs) {
+      Column column;
+      column.is_set = expr->kind == ExprKind::kCall && expr->function->set != nullptr;
+      column.expr = expr.get();
+      if (column.is_set) {
+        for (const ExprPtr& arg : expr->args) column.evaluators.emplace_back(arg.get());
+      } else {
+        column.evaluators.emplace_back(expr.get());
+      }
+      columns_.push_back(std::move(column));
+    }
+    types_ = TypesOf(node.As<ProjectSetNode>().exprs);
+  }
+
+ protected:
+  Status DoOpen() override {
+    input_ = nullptr;
+    return child_->Open();
+  }
+  Result<RowBatch*> DoNext() override {
+    out_.Reset(types_);
+    while (out_.size() < kBatchRows) {
+      if (input_ == nullptr || row_ >= input_->size()) {
+        CELLAR_TRY_ASSIGN(input_, child_->Next());
+        if (input_ == nullptr) break;
+        row_ = 0;
+        arena_.Reset();
+        context().set_arena(&arena_);
+        for (Column& column : columns_) {
+          column.values.clear();
+          for (Evaluator& evaluator : column.evaluators) {
+            CELLAR_TRY_ASSIGN(
+                const ColumnVector* values,
+                evaluator.Eval(*input_, Selection{nullptr, input_->size()}, context()));
+            column.values.push_back(values);
+          }
+        }
+      }
+      CELLAR_TRY(ExpandRow());
+      ++row_;
+    }
+    return out_.size() == 0 ? nullptr : &out_;
+  }
+
+ private:
+  struct Column {
+    bool is_set = false;
+    const Expr* expr = nullptr;
+    std::vector<Evaluator> evaluators;
+    std::vector<const ColumnVector*> values;
+  };
+
+  Status ExpandRow() {
+    std::vector<std::vector<std::vector<Value>>> sets(columns_.size());
+    size_t longest = 0;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      Column& column = columns_[c];
+      if (!column.is_set) continue;
+      std::vector<Datum> args;
+      bool null_arg = false;
+      for (const ColumnVector* values : column.values) {
+        args.push_back(values->Get(row_));
+        null_arg |= args.back().is_null();
+      }
+      if (null_arg && column.expr->function->strict) continue;
+      CELLAR_TRY_ASSIGN(sets[c], column.expr->function->set(context(), *column.expr, args));
+      longest = std::max(longest, sets[c].size());
+    }
+    std::vector<Datum> values(columns_.size());
+    for (size_t i = 0; i < longest; ++i) {
+      for (size_t c = 0; c < columns_.size(); ++c) {
+        if (!columns_[c].is_set) {
+          values[c] = columns_[c].values[0]->Get(row_);
+        } else {
+          values[c] = i < sets[c].size() ? sets[c][i][0].datum() : Datum();
+        }
+      }
+      out_.AppendRow(values);
+    }
+    return Status();
+  }
+
+  OperatorPtr child_;
+  std::vector<Column> columns_;
+  std::vector<Type> types_;
+  Arena arena_;
+  RowBatch out_;
+  RowBatch* input_ = nullptr;
+  size_t row_ = 0;
+};
+
+class LimitOperator : public Operator {
+ public:
+  LimitOperator(const PlanNode& node, OperatorPtr child, ExecState* state)
+      : Operator(node, state), child_(std::move(child)) {}
+
+ protected:
+  Status DoOpen() override {
+    const auto& limit = node_.As<LimitNode>();
+    left_ = UINT64_MAX;
+    skip_ = 0;
+    CELLAR_TRY(Read(limit.limit, sqlstate::kInvalidRowCountInLimit, "LIMIT", &left_));
+    CELLAR_TRY(Read(limit.offset, sqlstate::kInvalidRowCountInOffset, "OFFSET", &skip_));
+    return child_->Open();
+  }
+  Result<RowBatch*> DoNext() override {
+    while (left_ > 0) {
+      CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
+      if (batch == nullptr) return nullptr;
+      if (skip_ >= batch->size()) {
+        skip_ -= batch->size();
+        continue;
+      }
+      const uint64_t count = std::min<uint64_t>(left_, batch->size() - skip_);
+      if (count < batch->size()) {
+        rows_.resize(count);
+        for (uint64_t i = 0; i < count; ++i) rows_[i] = static_cast<uint32_t>(skip_ + i);
+        batch->Keep(rows_);
+      }
+      skip_ = 0;
+      left_ -= count;
+      return batch;
+    }
+    return nullptr;
+  }
+
+ private:
+  Status Read(const ExprPtr& expr, std::string_view state, const char* word, uint64_t* out) {
+    if (!expr) return Status();
+    arena_.Reset();
+    context().set_arena(&arena_);
+    CELLAR_TRY_ASSIGN(Datum value, EvalScalar(*expr, context()));
+    if (value.is_null()) return Status();
+    if (value.int_value() < 0) {
+      return SqlError(Code::kInvalid, state, "{} must not be negative", word);
+    }
+    *out = static_cast<uint64_t>(value.int_value());
+    return Status();
+  }
+
+  OperatorPtr child_;
+  Arena arena_;
+  uint64_t left_ = 0, skip_ = 0;
+  std::vector<uint32_t> rows_;
+};
+
+}  // namespace
+
+Result<OperatorPtr> BuildRowwise(const PlanNode& node, OperatorPtr child, ExecState* state) {
+  switch (node.kind) {
+    case PlanKind::kFilter:
+      return OperatorPtr(std::make_unique<FilterOperator>(node, std::move(child), state));
+    case PlanKind::kProject:
+      return OperatorPtr(std::make_unique<ProjectOperator>(node, std::move(child), state));
+    case PlanKind::kProjectSet:
+      return OperatorPtr(std::make_unique<ProjectSetOperator>(node, std::move(child), state));
+    default: return OperatorPtr(std::make_unique<LimitOperator>(node, std::move(child), state));
+  }
+}
+
+}  // namespace cellar::sql::exec

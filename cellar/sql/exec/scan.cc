@@ -1,0 +1,310 @@
+// Where rows come from: tables, virtual tables, functions, VALUES, common table expressions.
+#include <algorithm>
+
+#include "cellar/sql/exec/operator.h"
+#include "cellar/sql/exec/spans.h"
+
+namespace cellar::sql::exec {
+namespace {
+
+class ResultOperator : public Operator {
+ public:
+  using Operator::Operator;
+
+ protected:
+  Status DoOpen() override {
+    done_ = false;
+    return Status();
+  }
+  Result<RowBatch*> DoNext() override {
+    if (done_) return nullptr;
+    done_ = true;
+    if (const ExprPtr& filter = node_.As<ResultNode>().filter) {
+      arena_.Reset();
+      context().set_arena(&arena_);
+      CELLAR_TRY_ASSIGN(Datum passes, EvalScalar(*filter, context()));
+      if (passes.is_null() || !passes.bool_value()) return nullptr;
+    }
+    out_.SetSize(1);
+    return &out_;
+  }
+
+ private:
+  bool done_ = false;
+  Arena arena_;
+  RowBatch out_;
+};
+
+class ValuesOperator : public Operator {
+ public:
+  ValuesOperator(const PlanNode& node, ExecState* state)
+      : Operator(node, state), types_(TypesOf(node.output)) {}
+
+ protected:
+  Status DoOpen() override {
+    next_ = 0;
+    return Status();
+  }
+  Result<RowBatch*> DoNext() override {
+    const auto& rows = node_.As<ValuesNode>().rows_exprs;
+    if (next_ >= rows.size()) return nullptr;
+    CELLAR_TRY(state_.CheckCancel());
+    arena_.Reset();
+    context().set_arena(&arena_);
+    out_.Reset(types_);
+    const size_t count = std::min(kBatchRows, rows.size() - next_);
+    out_.Resize(count);
+    for (size_t i = 0; i < count; ++i, ++next_) {
+      for (size_t c = 0; c < types_.size(); ++c) {
+        CELLAR_TRY_ASSIGN(Datum value, EvalScalar(*rows[next_][c], context()));
+        out_.column(c).Set(i, value);
+      }
+    }
+    return &out_;
+  }
+
+ private:
+  std::vector<Type> types_;
+  size_t next_ = 0;
+  Arena arena_;
+  RowBatch out_;
+};
+
+class ScanOperator : public Operator {
+ public:
+  ScanOperator(const PlanNode& node, ExecState* state)
+      : Operator(node, state), scan_(node.As<ScanNode>()) {
+    if (scan_.filter) filter_.emplace(scan_.filter.get());
+  }
+
+ protected:
+  Status DoOpen() override {
+    reader_.reset();
+    span_arena_.Reset();
+    table::ScanSpec spec;
+    CELLAR_TRY(MakeSpans(scan_, context(), &span_arena_, &spec.spans));
+    if (spec.spans.empty()) return Status();
+    spec.table = scan_.table;
+    spec.index = scan_.index;
+    spec.columns = scan_.columns;
+    spec.reverse = scan_.reverse;
+    spec.limit_hint = scan_.limit_hint;
+    spec.with_row_ref = scan_.with_row_ref;
+    spec.lock_rows = scan_.lock != RowLock::kNone;
+    if (scan_.lock == RowLock::kNoWait) spec.lock_wait = table::LockWait::kNoWait;
+    if (scan_.lock == RowLock::kSkipLocked) spec.lock_wait = table::LockWait::kSkipLocked;
+    spec.lock_timeout_ms = state_.env.lock_timeout_ms;
+    CELLAR_TRY_ASSIGN(reader_, state_.access().Scan(std::move(spec)));
+    return Status();
+  }
+  Result<RowBatch*> DoNext() override {
+    while (reader_ != nullptr) {
+      CELLAR_TRY(state_.CheckCancel());
+      Result<bool> more = CountReads([this] { return reader_->Next(&batch_); });
+      if (!more.ok()) return std::move(more).status();
+      if (!*more) {
+        reader_.reset();
+        break;
+      }
+      if (batch_.size() == 0) continue;
+      if (!filter_) return &batch_;
+      arena_.Reset();
+      context().set_arena(&arena_);
+      passing_.clear();
+      CELLAR_TRY(filter_->Filter(batch_, Selection{nullptr, batch_.size()}, context(), &passing_));
+      if (passing_.empty()) continue;
+      batch_.Keep(passing_);
+      return &batch_;
+    }
+    return nullptr;
+  }
+
+ private:
+  const ScanNode& scan_;
+  std::optional<Evaluator> filter_;
+  std::unique_ptr<table::Reader> reader_;
+  Arena span_arena_, arena_;
+  RowBatch batch_;
+  std::vector<uint32_t> passing_;
+};
+
+class VirtualScanOperator : public Operator {
+ public:
+  VirtualScanOperator(const PlanNode& node, ExecState* state) : Operator(node, state) {}
+
+ protected:
+  Status DoOpen() override {
+    const auto& scan = node_.As<VirtualScanNode>();
+    next_ = 0;
+    arena_.Reset();
+    context().set_arena(&arena_);
+    Datum key;
+    int key_column = -1;
+    if (scan.key && scan.key_column >= 0) {
+      CELLAR_TRY_ASSIGN(key, EvalScalar(*scan.key, context()));
+      key_column = key.is_null() ? -1 : scan.key_column;
+    }
+    // The whole table stays the same for the whole statement; only keyed reads are made anew.
+    if (key_column < 0 && complete_) return Status();
+    complete_ = key_column < 0;
+    return state_.env.virtual_rows->Generate(scan.schema, scan.table, key_column, key, &rows_);
+  }
+  Result<RowBatch*> DoNext() override {
+    const auto& scan = node_.As<VirtualScanNode>();
+    return EmitChunk(rows_, &scan.columns, &next_, &out_);
+  }
+
+ private:
+  Arena arena_;
+  RowBatch rows_, out_;
+  bool complete_ = false;
+  size_t next_ = 0;
+};
+
+class FunctionScanOperator : public Operator {
+ public:
+  FunctionScanOperator(const PlanNode& node, ExecState* state)
+      : Operator(node, state), types_(TypesOf(node.output)) {}
+
+ protected:
+  Status DoOpen() override {
+    const auto& scan = node_.As<FunctionScanNode>();
+    arena_.Reset();
+    rows_.Reset(types_);
+    rows_.Rewind();
+    std::vector<std::vector<std::vector<Value>>> results;
+    std::vector<size_t> widths;
+    size_t longest = 0;
+    for (const ExprPtr& call : scan.calls) {
+      context().set_arena(&arena_);
+      std::vector<std::vector<Value>> result;
+      size_t width = 1;
+      if (call->kind == ExprKind::kCall && call->function->set != nullptr) {
+        width = std::max<size_t>(1, call->function->set_columns.size());
+        std::vector<Datum> args;
+        bool null_arg = false;
+        for (const ExprPtr& arg : call->args) {
+          CELLAR_TRY_ASSIGN(Datum value, EvalScalar(*arg, context()));
+          null_arg |= value.is_null();
+          args.push_back(value);
+        }
+        if (!null_arg || !call->function->strict) {
+          CELLAR_TRY_ASSIGN(result, call->function->set(context(), *call, args));
+        }
+      } else {
+        CELLAR_TRY_ASSIGN(Datum value, EvalScalar(*call, context()));
+        std::vector<Value> row;
+        row.emplace_back(call->type, value);
+        result.push_back(std::move(row));
+      }
+      longest = std::max(longest, result.size());
+      results.push_back(std::move(result));
+      widths.push_back(width);
+    }
+    std::vector<Datum> row;
+    for (size_t i = 0; i < longest; ++i) {
+      row.clear();
+      for (size_t c = 0; c < results.size(); ++c) {
+        for (size_t w = 0; w < widths[c]; ++w) {
+          row.push_back(i < results[c].size() ? results[c][i][w].datum() : Datum());
+        }
+      }
+      if (scan.ordinality) row.push_back(Datum::Int(static_cast<int64_t>(i) + 1));
+      rows_.rows().AppendRow(row);
+      if (i % kBatchRows == 0) CELLAR_TRY(state_.CheckMemory(rows_.rows().footprint_bytes()));
+    }
+    return Status();
+  }
+  Result<RowBatch*> DoNext() override {
+    CELLAR_TRY(state_.CheckCancel());
+    return rows_.NextChunk(&out_);
+  }
+
+ private:
+  std::vector<Type> types_;
+  Arena arena_;
+  StoredRows rows_;
+  RowBatch out_;
+};
+
+class CteScanOperator : public Operator {
+ public:
+  using Operator::Operator;
+
+ protected:
+  Status DoOpen() override {
+    next_ = 0;
+    const int index = node_.As<CteScanNode>().cte;
+    ExecState::Cte& cte = state_.ctes[index];
+    if (cte.ready && SameSlots(cte)) return Status();
+    const PlanNode& source = *state_.plan->ctes[index];
+    if (!cte.source) {
+      CELLAR_TRY_ASSIGN(cte.source, Build(source, &state_));
+      cte.slots = OuterSlots(source, *state_.plan);
+    }
+    cte.rows.Reset(TypesOf(source.output));
+    CELLAR_TRY(ReadAll(cte.source.get(), &state_, &cte.rows));
+    cte.slot_values.clear();
+    for (int slot : cte.slots) {
+      cte.slot_values.emplace_back(context().exec_parameter_types[slot],
+                                   context().exec_parameters[slot]);
+    }
+    cte.ready = true;
+    return Status();
+  }
+  Result<RowBatch*> DoNext() override {
+    const RowBatch& rows = state_.ctes[node_.As<CteScanNode>().cte].rows;
+    return EmitChunk(rows, nullptr, &next_, &out_);
+  }
+
+ private:
+  bool SameSlots(const ExecState::Cte& cte) {
+    for (size_t i = 0; i < cte.slots.size(); ++i) {
+      const Datum now = context().exec_parameters[cte.slots[i]];
+      const Value& then = cte.slot_values[i];
+      if (now.is_null() != then.is_null()) return false;
+      if (!now.is_null() && CompareDatums(now, then.datum(), then.type()) != 0) return false;
+    }
+    return true;
+  }
+  size_t next_ = 0;
+  RowBatch out_;
+};
+
+class WorkTableScanOperator : public Operator {
+ public:
+  using Operator::Operator;
+
+ protected:
+  Status DoOpen() override {
+    next_ = 0;
+    return Status();
+  }
+  Result<RowBatch*> DoNext() override {
+    const RowBatch* rows = state_.work_tables[node_.As<WorkTableScanNode>().work_table];
+    if (rows == nullptr) return nullptr;
+    return EmitChunk(*rows, nullptr, &next_, &out_);
+  }
+
+ private:
+  size_t next_ = 0;
+  RowBatch out_;
+};
+
+}  // namespace
+
+Result<OperatorPtr> BuildSource(const PlanNode& node, ExecState* state) {
+  switch (node.kind) {
+    case PlanKind::kResult: return OperatorPtr(std::make_unique<ResultOperator>(node, state));
+    case PlanKind::kValues: return OperatorPtr(std::make_unique<ValuesOperator>(node, state));
+    case PlanKind::kScan: return OperatorPtr(std::make_unique<ScanOperator>(node, state));
+    case PlanKind::kVirtualScan:
+      return OperatorPtr(std::make_unique<VirtualScanOperator>(node, state));
+    case PlanKind::kFunctionScan:
+      return OperatorPtr(std::make_unique<FunctionScanOperator>(node, state));
+    case PlanKind::kCteScan: return OperatorPtr(std::make_unique<CteScanOperator>(node, state));
+    default: return OperatorPtr(std::make_unique<WorkTableScanOperator>(node, state));
+  }
+}
+
+}  // namespace cellar::sql::exec
