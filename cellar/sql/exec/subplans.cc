@@ -1,5 +1,7 @@
 #include "cellar/sql/exec/subplans.h"
 
+#include <array>
+
 #include "cellar/base/sqlstate.h"
 #include "cellar/types/array.h"
 
@@ -27,7 +29,7 @@ Result<Datum> Compare(const Expr& expr, std::span<const Datum> operands, Type le
   a.Append(operands[0]);
   b.Append(operands[1]);
   result.Resize(1);
-  const ColumnVector* const args[] = {&a, &b};
+  const std::array<const ColumnVector*, 2> args = {&a, &b};
   CELLAR_TRY(expr.function->vector(context, expr, args, Selection{nullptr, 1}, &result));
   return result.Get(0);
 }
