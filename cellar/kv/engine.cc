@@ -1,2 +1,0 @@
-// Keeps the interfaces' headers compiling on their own.
-#include "cellar/kv/engine.h"

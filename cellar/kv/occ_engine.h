@@ -1,0 +1,67 @@
+// Transactions by optimistic validation over any Storage: the Engine that the memory engine and the
+// RocksDB engine share. See docs/decisions for why this and not the store's own transactions.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "cellar/kv/commit_queue.h"
+#include "cellar/kv/conflict_index.h"
+#include "cellar/kv/engine.h"
+#include "cellar/kv/lock_table.h"
+#include "cellar/kv/storage.h"
+
+namespace cellar::kv {
+
+struct OccOptions {
+  int conflict_slots_log2 = 21;       // 8 bytes each
+  int conflict_ring_bytes_log2 = 23;  // recent commits' keys, for range reads
+};
+
+// Thread-safe.
+class OccEngine : public Engine {
+ public:
+  explicit OccEngine(std::unique_ptr<Storage> storage, const OccOptions& options = {});
+  ~OccEngine() override;
+
+  std::unique_ptr<Transaction> Begin(const TransactionOptions& options = {}) override;
+  Limits limits() const override { return storage_->limits(); }
+  uint64_t latest_version() const override { return queue_.published(); }
+  uint64_t ApproximateBytes(std::string_view start, std::string_view end) override;
+  std::vector<std::string> SplitPoints(std::string_view start, std::string_view end,
+                                       size_t parts) override;
+  Status Compact(std::string_view start, std::string_view end) override;
+  Status Sync() override;
+  EngineStats stats() const override;
+  Status Close() override;
+
+  Storage& storage() { return *storage_; }
+
+ private:
+  friend class OccTransaction;
+
+  // A snapshot that holds every commit up to *version, shared with others while nothing is written.
+  std::shared_ptr<const SnapshotReader> AcquireSnapshot(uint64_t* version);
+  // Lets go of the shared snapshot if it is out of date.
+  void DropStaleSnapshot();
+  Status CheckOpen() const;
+  void NoteEnd(const TransactionStats& stats);
+
+  const std::unique_ptr<Storage> storage_;
+  ConflictIndex conflicts_;
+  CommitQueue queue_;
+  LockTable locks_;
+  const size_t spill_bytes_;
+  const Limits limits_;
+  std::atomic<bool> closed_{false};
+  std::atomic<uint64_t> next_owner_{1};
+  std::atomic<uint64_t> trips_{0}, spilled_runs_{0};
+
+  std::mutex snapshot_mutex_;  // guards the shared snapshot
+  std::shared_ptr<const SnapshotReader> shared_snapshot_;
+  uint64_t shared_version_ = 0;  // published and started when it was taken
+};
+
+}  // namespace cellar::kv

@@ -1,0 +1,534 @@
+#include "cellar/kv/occ_transaction.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/kv/hash.h"
+#include "cellar/kv/merging_cursor.h"
+
+namespace cellar::kv {
+namespace {
+
+// Reads past these are validated before queueing, so that the queue's leader need not.
+constexpr size_t kManyPoints = 1024;
+constexpr uint64_t kManyCommits = 64;
+// Beyond this many places that runs must not straddle, the buffer stays in memory.
+constexpr size_t kMaxSpillBounds = 64;
+
+Status ConcurrentUpdate() {
+  return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
+                  "could not serialize access due to concurrent update");
+}
+
+}  // namespace
+
+OccTransaction::OccTransaction(OccEngine* engine, const TransactionOptions& options)
+    : engine_(engine),
+      options_(options),
+      tracking_(!options.read_only && options.isolation == Isolation::kSerializable),
+      owner_(engine->next_owner_.fetch_add(1, std::memory_order_relaxed)) {
+  if (options.bulk) reads_.KeepBounds();
+}
+
+OccTransaction::~OccTransaction() { Abort(); }
+
+Status OccTransaction::CheckLive() const {
+  if (!live_) return MakeError(Code::kInvalid, "the transaction has ended");
+  return engine_->CheckOpen();
+}
+
+void OccTransaction::SetVersion(uint64_t version) {
+  if (!epoch_versions_.empty() && version == version_) return;
+  version_ = version;
+  if (epoch_versions_.empty() || buffer_ != nullptr) {
+    epoch_versions_.push_back(version);
+  } else {
+    epoch_versions_.back() = version;
+  }
+  epoch_ = static_cast<uint32_t>(epoch_versions_.size() - 1);
+}
+
+void OccTransaction::EnsureVersion() {
+  if (epoch_versions_.empty()) SetVersion(engine_->queue_.published());
+}
+
+Status OccTransaction::EnsureSnapshot() {
+  if (snapshot_ != nullptr) return {};
+  uint64_t version;
+  snapshot_ = engine_->AcquireSnapshot(&version);
+  if (read_without_snapshot_) {
+    if (!engine_->conflicts_.PointUnchanged(first_read_hash_, version_) ||
+        engine_->conflicts_.newest_unmarked() > version_) {
+      snapshot_.reset();
+      return ConcurrentUpdate();
+    }
+    read_without_snapshot_ = false;
+    reads_.AdvanceTo(version);
+  }
+  SetVersion(version);
+  return {};
+}
+
+Result<bool> OccTransaction::GetStored(std::string_view key, PinnedValue* value) {
+  ++stats_.trips;
+  if (snapshot_ == nullptr && options_.autocommit && !read_without_snapshot_) {
+    SetVersion(engine_->queue_.published());
+    read_without_snapshot_ = true;
+    first_read_hash_ = HashKey(key);
+    return engine_->storage_->GetLatest(key, value);
+  }
+  CELLAR_TRY(EnsureSnapshot());
+  return snapshot_->Get(key, value);
+}
+
+Result<WriteBuffer::Found> OccTransaction::FindOwn(std::string_view key, PinnedValue* value) {
+  if (buffer_ == nullptr) return WriteBuffer::Found::kNothing;
+  const WriteBuffer::Node* node = nullptr;
+  WriteBuffer::Found found;
+  if (runs_ == nullptr || runs_->empty()) {
+    found = buffer_->Find(key, WriteBuffer::kNewest, &node);
+  } else {
+    node = buffer_->FindNode(key, WriteBuffer::kNewest);
+    if (node == nullptr) return runs_->Find(key, WriteBuffer::kNewest, *buffer_, value);
+    const bool deleted = node->kind == WriteKind::kDelete ||
+                         buffer_->RangeDeleted(key, node->seq, WriteBuffer::kNewest);
+    found = deleted ? WriteBuffer::Found::kDeleted : WriteBuffer::Found::kPut;
+  }
+  if (found == WriteBuffer::Found::kPut) value->Assign(node->value());
+  return found;
+}
+
+Result<bool> OccTransaction::Get(std::string_view key, PinnedValue* value, ReadMode mode) {
+  CELLAR_TRY(CheckLive());
+  ++stats_.reads;
+  if (buffer_ != nullptr) {
+    CELLAR_TRY_ASSIGN(const WriteBuffer::Found own, FindOwn(key, value));
+    if (own == WriteBuffer::Found::kPut) return true;
+    if (own == WriteBuffer::Found::kDeleted) {
+      value->Reset();
+      return false;
+    }
+  }
+  Result<bool> found = GetStored(key, value);
+  if (found.ok() && tracks(mode)) reads_.AddPoint(key, HashKey(key), version_);
+  return found;
+}
+
+Status OccTransaction::MultiGet(std::span<const std::string_view> keys,
+                                std::span<PinnedValue> values, std::span<bool> found,
+                                ReadMode mode) {
+  CELLAR_TRY(CheckLive());
+  if (values.size() != keys.size() || found.size() != keys.size()) {
+    return InternalError("MultiGet called with outputs of another size");
+  }
+  if (keys.empty()) return {};
+  stats_.reads += keys.size();
+  if (buffer_ == nullptr) {
+    CELLAR_TRY(EnsureSnapshot());
+    ++stats_.trips;
+    CELLAR_TRY(snapshot_->MultiGet(keys, values, found));
+    if (tracks(mode)) {
+      for (std::string_view key : keys) reads_.AddPoint(key, HashKey(key), version_);
+    }
+    return {};
+  }
+  std::vector<std::string_view> stored;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    CELLAR_TRY_ASSIGN(const WriteBuffer::Found own, FindOwn(keys[i], &values[i]));
+    found[i] = own == WriteBuffer::Found::kPut;
+    if (own == WriteBuffer::Found::kDeleted) values[i].Reset();
+    if (own == WriteBuffer::Found::kNothing) {
+      stored.push_back(keys[i]);
+      places.push_back(i);
+    }
+  }
+  if (stored.empty()) return {};
+  CELLAR_TRY(EnsureSnapshot());
+  ++stats_.trips;
+  std::vector<PinnedValue> got(stored.size());
+  const std::unique_ptr<bool[]> there = std::make_unique<bool[]>(stored.size());
+  CELLAR_TRY(snapshot_->MultiGet(stored, got, {there.get(), stored.size()}));
+  for (size_t i = 0; i < stored.size(); ++i) {
+    values[places[i]] = std::move(got[i]);
+    found[places[i]] = there[i];
+    if (tracks(mode)) reads_.AddPoint(stored[i], HashKey(stored[i]), version_);
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Cursor>> OccTransaction::Scan(std::string_view start, std::string_view end,
+                                                     const ScanOptions& options) {
+  CELLAR_TRY(CheckLive());
+  CELLAR_TRY(EnsureSnapshot());
+  return std::unique_ptr<Cursor>(
+      std::make_unique<MergingCursor>(this, start, end, options, tracks(options.mode)));
+}
+
+WriteBuffer& OccTransaction::buffer() {
+  if (buffer_ == nullptr) {
+    EnsureVersion();
+    buffer_ = std::make_unique<WriteBuffer>();
+    buffer_->KeepUndo(!savepoints_.empty());
+  }
+  return *buffer_;
+}
+
+Status OccTransaction::CheckWrite(std::string_view key, size_t value_bytes) {
+  CELLAR_TRY(CheckLive());
+  if (options_.read_only) {
+    return SqlError(Code::kInvalid, sqlstate::kReadOnlySqlTransaction,
+                    "cannot write in a read-only transaction");
+  }
+  const Limits& limits = engine_->limits_;
+  if (key.empty()) return InternalError("a key must not be empty");
+  if (key.size() > limits.max_key_bytes) {
+    return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
+                    "key of {} bytes exceeds the limit of {}", key.size(), limits.max_key_bytes);
+  }
+  if (value_bytes > limits.max_value_bytes) {
+    return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
+                    "value of {} bytes exceeds the limit of {}", value_bytes,
+                    limits.max_value_bytes);
+  }
+  if (stats_.ops + 1 > limits.max_txn_ops ||
+      stats_.bytes + key.size() + value_bytes > limits.max_txn_bytes) {
+    return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
+                    "transaction is too large for this storage engine");
+  }
+  return {};
+}
+
+Status OccTransaction::Write(WriteKind kind, std::string_view key, std::string_view value) {
+  WriteBuffer& own = buffer();
+  const WriteBuffer::Node* replaced = own.Add(kind, key, value, epoch_);
+  ++changes_;
+  ++stats_.ops;
+  stats_.bytes += key.size() + value.size();
+  if (replaced != nullptr && replaced->kind == WriteKind::kPutIfAbsent) {
+    // What is replaced takes its unanswered question with it, so it is answered now.
+    CELLAR_TRY_ASSIGN(const bool exists, ExistsBelowBuffer(key));
+    if (exists) return DuplicateKey(key, &duplicate_);
+  }
+  if (own.footprint_bytes() > engine_->spill_bytes_) {
+    return Spill(false);
+  }
+  return {};
+}
+
+Status OccTransaction::Put(std::string_view key, std::string_view value) {
+  CELLAR_TRY(CheckWrite(key, value.size()));
+  return Write(WriteKind::kPut, key, value);
+}
+
+Status OccTransaction::Delete(std::string_view key) {
+  CELLAR_TRY(CheckWrite(key, 0));
+  return Write(WriteKind::kDelete, key, {});
+}
+
+Status OccTransaction::DeleteRange(std::string_view start, std::string_view end) {
+  CELLAR_TRY(CheckWrite(start.empty() ? std::string_view("\0", 1) : start, end.size()));
+  if (!end.empty() && start >= end) return {};
+  buffer().AddRangeDeletion(start, end, epoch_);
+  ++changes_;
+  ++stats_.ops;
+  stats_.bytes += start.size() + end.size();
+  return {};
+}
+
+Result<bool> OccTransaction::ExistsBelowBuffer(std::string_view key) {
+  PinnedValue value;
+  if (runs_ != nullptr && !runs_->empty()) {
+    CELLAR_TRY_ASSIGN(const WriteBuffer::Found own,
+                      runs_->Find(key, WriteBuffer::kNewest, *buffer_, &value));
+    if (own != WriteBuffer::Found::kNothing) return own == WriteBuffer::Found::kPut;
+  }
+  return GetStored(key, &value);
+}
+
+Status OccTransaction::PutIfAbsent(std::string_view key, std::string_view value) {
+  CELLAR_TRY(CheckWrite(key, value.size()));
+  if (!options_.bulk) {
+    PinnedValue old;
+    CELLAR_TRY_ASSIGN(const bool exists, Get(key, &old, ReadMode::kTracked));
+    if (exists) return DuplicateKey(key, &duplicate_);
+    return Write(WriteKind::kPut, key, value);
+  }
+  const WriteBuffer::Node* node = nullptr;
+  const auto found = buffer().Find(key, WriteBuffer::kNewest, &node);
+  if (found == WriteBuffer::Found::kPut) return DuplicateKey(key, &duplicate_);
+  if (found == WriteBuffer::Found::kDeleted) return Write(WriteKind::kPut, key, value);
+  CELLAR_TRY(EnsureSnapshot());
+  if (tracking_) reads_.AddPoint(key, HashKey(key), version_);
+  may_hold_unproven_ = true;
+  return Write(WriteKind::kPutIfAbsent, key, value);
+}
+
+Status OccTransaction::AddReadConflict(std::string_view start, std::string_view end) {
+  CELLAR_TRY(CheckLive());
+  EnsureVersion();
+  if (end.empty() || start < end) reads_.AddRange(start, end, version_);
+  return {};
+}
+
+Status OccTransaction::Require(std::string_view key, uint64_t version) {
+  CELLAR_TRY(CheckLive());
+  if (!engine_->conflicts_.Require(key, version)) return ConcurrentUpdate();
+  if (!options_.read_only) reads_.AddRequirement(key, version);
+  return {};
+}
+
+Result<LockResult> OccTransaction::Lock(std::span<const std::string_view> keys,
+                                        const LockOptions& options) {
+  CELLAR_TRY(CheckLive());
+  LockResult result;
+  result.acquired.resize(keys.size());
+  // One order for everybody spares most deadlocks between locks of several keys.
+  std::vector<size_t> order(keys.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return keys[a] < keys[b]; });
+  holds_locks_ = true;
+  uint64_t newest_write = 0;
+  for (const size_t i : order) {
+    CELLAR_TRY_ASSIGN(const bool got, engine_->locks_.Acquire(owner_, keys[i], options));
+    result.acquired[i] = got;
+    if (!got) continue;
+    const uint64_t hash = HashKey(keys[i]);
+    if (!engine_->conflicts_.PointUnchanged(hash, version_)) {
+      newest_write = std::max(newest_write, engine_->conflicts_.newest());
+    }
+  }
+  const bool has_state = snapshot_ != nullptr || read_without_snapshot_;
+  if (!has_state || newest_write == 0) return result;
+  engine_->queue_.AwaitPublished(newest_write);
+  CELLAR_TRY(MoveSnapshot(options.move_over_reads));
+  result.snapshot_moved = true;
+  return result;
+}
+
+// Advances the snapshot; unless `over_reads`, only if that changes nothing that was read.
+Status OccTransaction::MoveSnapshot(bool over_reads) {
+  uint64_t version;
+  std::shared_ptr<const SnapshotReader> snapshot = engine_->AcquireSnapshot(&version);
+  if (!over_reads) {
+    if (!tracking_) {
+      if (stats_.reads > 0) return ConcurrentUpdate();
+    } else {
+      ReadSet reads = reads_;
+      for (const MergingCursor* cursor : cursors_) {
+        ReadRange range;
+        if (cursor->TrackedRange(&range)) reads.AddRange(range.start, range.end, range.version);
+      }
+      reads.Prepare();
+      if (!engine_->conflicts_.Unchanged(reads)) return ConcurrentUpdate();
+      reads_.AdvanceTo(version);
+    }
+  }
+  read_without_snapshot_ = false;
+  snapshot_ = std::move(snapshot);
+  SetVersion(version);
+  return {};
+}
+
+SavepointId OccTransaction::Savepoint() {
+  const SavepointId id = next_savepoint_++;
+  savepoints_.push_back({id, buffer_ == nullptr ? 0 : buffer_->seq(), stats_.bytes, stats_.ops});
+  if (buffer_ != nullptr) buffer_->KeepUndo(true);
+  return id;
+}
+
+std::vector<OccTransaction::Mark>::iterator OccTransaction::FindSavepoint(SavepointId id) {
+  return std::find_if(savepoints_.begin(), savepoints_.end(),
+                      [&](const Mark& mark) { return mark.id == id; });
+}
+
+Status OccTransaction::RollbackTo(SavepointId savepoint) {
+  CELLAR_TRY(CheckLive());
+  const auto mark = FindSavepoint(savepoint);
+  if (mark == savepoints_.end()) {
+    return SqlError(Code::kNotFound, sqlstate::kInvalidSavepoint, "savepoint does not exist");
+  }
+  savepoints_.erase(mark + 1, savepoints_.end());
+  stats_.bytes = mark->bytes;
+  stats_.ops = mark->ops;
+  if (buffer_ != nullptr) {
+    buffer_->RollbackTo(mark->seq);
+    if (runs_ != nullptr) runs_->RollbackTo(mark->seq);
+    spilled_seq_ = std::min(spilled_seq_, mark->seq);
+    ++changes_;
+  }
+  return {};
+}
+
+Status OccTransaction::ReleaseSavepoint(SavepointId savepoint) {
+  CELLAR_TRY(CheckLive());
+  const auto mark = FindSavepoint(savepoint);
+  if (mark == savepoints_.end()) {
+    return SqlError(Code::kNotFound, sqlstate::kInvalidSavepoint, "savepoint does not exist");
+  }
+  savepoints_.erase(mark, savepoints_.end());
+  if (savepoints_.empty() && buffer_ != nullptr) buffer_->KeepUndo(false);
+  return {};
+}
+
+Status OccTransaction::RefreshSnapshot() {
+  CELLAR_TRY(CheckLive());
+  if (snapshot_ == nullptr && !read_without_snapshot_) return {};
+  return MoveSnapshot(true);
+}
+
+uint64_t OccTransaction::snapshot_version() {
+  // An error shows again, and is reported, at the next read.
+  if (live_ && engine_->CheckOpen().ok()) static_cast<void>(EnsureSnapshot().ok());
+  return version_;
+}
+
+std::vector<uint64_t> OccTransaction::SpillBounds() const {
+  std::vector<uint64_t> bounds{buffer_->seq()};
+  const auto add = [&](uint64_t seq) {
+    if (seq > spilled_seq_ && seq < buffer_->seq()) bounds.push_back(seq);
+  };
+  for (const Mark& mark : savepoints_) add(mark.seq);
+  for (const MergingCursor* cursor : cursors_) {
+    if (cursor->merges()) add(cursor->seq());
+  }
+  for (const WriteBuffer::RangeDeletion& range : buffer_->range_deletions()) add(range.seq);
+  std::sort(bounds.begin(), bounds.end());
+  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+  return bounds;
+}
+
+Status OccTransaction::Spill(bool all) {
+  const std::vector<uint64_t> bounds = SpillBounds();
+  if (!all && bounds.size() > kMaxSpillBounds) return {};
+  if (runs_ == nullptr) runs_ = std::make_unique<SpillSet>(engine_->storage_.get());
+  for (const uint64_t bound : bounds) {
+    CELLAR_TRY(runs_->Add(*buffer_, spilled_seq_, bound));
+    spilled_seq_ = bound;
+    engine_->spilled_runs_.fetch_add(1, std::memory_order_relaxed);
+  }
+  buffer_->ClearKeys();
+  stats_.spilled_bytes = stats_.bytes;
+  ++changes_;
+  return {};
+}
+
+// Looks up what bulk writes have left open.
+Status OccTransaction::ProveBuffered() {
+  CELLAR_TRY(EnsureSnapshot());
+  PresenceProbe probe(*snapshot_);
+  Status status;
+  buffer_->ForEachFinal([&](const WriteBuffer::Node& node) {
+    if (!status.ok() || node.kind != WriteKind::kPutIfAbsent) return;
+    if (buffer_->HasRangeDeletions() && buffer_->RangeDeleted(node.key(), 0, node.seq)) return;
+    Result<bool> exists = probe.Contains(node.key());
+    if (!exists.ok()) {
+      status = exists.status();
+    } else if (*exists) {
+      status = DuplicateKey(node.key(), &duplicate_);
+    }
+  });
+  return status;
+}
+
+void OccTransaction::CollectOpenRanges() {
+  for (const MergingCursor* cursor : cursors_) {
+    ReadRange range;
+    if (cursor->TrackedRange(&range)) reads_.AddRange(range.start, range.end, range.version);
+  }
+}
+
+// Fills in the writes, and for snapshot isolation makes "first committer wins" of them.
+Status OccTransaction::PrepareWrites(CommitRequest* request) {
+  WriteSet& writes = request->writes;
+  writes.unmarked = options_.unmarked_writes;
+  writes.buffer = buffer_.get();
+  const bool first_wins = options_.isolation == Isolation::kSnapshot && !options_.unmarked_writes;
+  writes.hashes.reserve(buffer_->keys());
+  buffer_->ForEachFinal([&](const WriteBuffer::Node& node) {
+    const uint64_t hash = HashKey(node.key());
+    writes.hashes.push_back(hash);
+    if (!first_wins) return;
+    const WriteBuffer::Node* first = &node;
+    while (first->older != nullptr) first = first->older;
+    reads_.AddPoint(node.key(), hash, epoch_versions_[first->epoch]);
+  });
+  if (first_wins) {
+    for (const auto& [start, end] : writes.ranges) {
+      reads_.AddRange(start, end, epoch_versions_.front());
+    }
+  }
+  for (const WriteBuffer::RangeDeletion& range : buffer_->range_deletions()) {
+    writes.ranges.emplace_back(range.start, range.end);
+    if (first_wins) reads_.AddRange(range.start, range.end, epoch_versions_[range.epoch]);
+  }
+  return {};
+}
+
+Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
+  CELLAR_TRY(CheckLive());
+  const bool spilled = runs_ != nullptr && !runs_->empty();
+  if (buffer_ == nullptr || (buffer_->empty() && !spilled)) {
+    EnsureVersion();
+    End();
+    return version_;
+  }
+  CommitRequest request;
+  std::vector<std::unique_ptr<SpillFile>> files;
+  savepoints_.clear();
+  Status status;
+  if (spilled) {
+    CollectOpenRanges();
+    cursors_.clear();
+    status = Spill(true);
+    if (status.ok()) status = EnsureSnapshot();
+    if (status.ok()) {
+      status = runs_->Finish(*snapshot_, *buffer_, &duplicate_, &files, &request.writes.ranges);
+    }
+    request.files = files;
+    request.ingest = true;
+  } else {
+    CollectOpenRanges();
+    if (may_hold_unproven_) status = ProveBuffered();
+  }
+  if (status.ok()) status = PrepareWrites(&request);
+  if (!status.ok()) {
+    End();
+    return status;
+  }
+  if (!reads_.empty()) {
+    reads_.Prepare();
+    request.reads = &reads_;
+    const uint64_t newest = engine_->conflicts_.newest();
+    if (reads_.points().size() > kManyPoints || newest - version_ > kManyCommits) {
+      // Only as far as everything is fine: the refusal is the leader's.
+      if (engine_->conflicts_.Unchanged(reads_)) request.checked = newest;
+    }
+  }
+  snapshot_.reset();
+  request.durable = options.durable;
+  ++stats_.trips;
+  engine_->queue_.Submit(&request);
+  End();
+  engine_->DropStaleSnapshot();
+  if (!request.status.ok()) return request.status;
+  version_ = request.version;
+  return request.version;
+}
+
+void OccTransaction::Abort() {
+  if (live_) End();
+}
+
+void OccTransaction::End() {
+  live_ = false;
+  if (holds_locks_) engine_->locks_.ReleaseAll(owner_);
+  cursors_.clear();
+  snapshot_.reset();
+  runs_.reset();
+  buffer_.reset();
+  engine_->NoteEnd(stats_);
+}
+
+}  // namespace cellar::kv

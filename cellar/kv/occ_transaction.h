@@ -1,0 +1,114 @@
+// One optimistic transaction of an OccEngine.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/kv/engine.h"
+#include "cellar/kv/occ_engine.h"
+#include "cellar/kv/read_set.h"
+#include "cellar/kv/spill.h"
+#include "cellar/kv/write_buffer.h"
+
+namespace cellar::kv {
+
+class MergingCursor;
+
+class OccTransaction : public Transaction {
+ public:
+  OccTransaction(OccEngine* engine, const TransactionOptions& options);
+  ~OccTransaction() override;
+
+  Result<bool> Get(std::string_view key, PinnedValue* value, ReadMode mode) override;
+  Status MultiGet(std::span<const std::string_view> keys, std::span<PinnedValue> values,
+                  std::span<bool> found, ReadMode mode) override;
+  Result<std::unique_ptr<Cursor>> Scan(std::string_view start, std::string_view end,
+                                       const ScanOptions& options) override;
+  Status Put(std::string_view key, std::string_view value) override;
+  Status Delete(std::string_view key) override;
+  Status DeleteRange(std::string_view start, std::string_view end) override;
+  Status PutIfAbsent(std::string_view key, std::string_view value) override;
+  std::string_view duplicate_key() const override { return duplicate_; }
+  Status AddReadConflict(std::string_view start, std::string_view end) override;
+  Status Require(std::string_view key, uint64_t version) override;
+  Result<LockResult> Lock(std::span<const std::string_view> keys,
+                          const LockOptions& options) override;
+  SavepointId Savepoint() override;
+  Status RollbackTo(SavepointId savepoint) override;
+  Status ReleaseSavepoint(SavepointId savepoint) override;
+  Status RefreshSnapshot() override;
+  uint64_t snapshot_version() override;
+  TransactionStats stats() const override { return stats_; }
+  Result<uint64_t> Commit(const CommitOptions& options) override;
+  Result<uint64_t> Commit() override { return Commit(CommitOptions{options_.durable}); }
+  void Abort() override;
+
+ private:
+  friend class MergingCursor;
+
+  struct Mark {
+    SavepointId id;
+    uint64_t seq;
+    uint64_t bytes, ops;
+  };
+
+  bool tracks(ReadMode mode) const { return tracking_ && mode == ReadMode::kTracked; }
+  Status CheckLive() const;
+  // From here on reads see one state.
+  Status EnsureSnapshot();
+  // From here on there is a version to validate against.
+  void EnsureVersion();
+  void SetVersion(uint64_t version);
+
+  Result<bool> GetStored(std::string_view key, PinnedValue* value);
+  // The own write of a key, if any.
+  Result<WriteBuffer::Found> FindOwn(std::string_view key, PinnedValue* value);
+  // Whether the key exists for a write that is about to replace an unproven one.
+  Result<bool> ExistsBelowBuffer(std::string_view key);
+
+  WriteBuffer& buffer();
+  Status CheckWrite(std::string_view key, size_t value_bytes);
+  Status Write(WriteKind kind, std::string_view key, std::string_view value);
+  // Moves the buffer's keys to runs; may leave them where they are unless `all` must go.
+  Status Spill(bool all);
+  // Sequence numbers that runs must not straddle; ascending, the newest one last.
+  std::vector<uint64_t> SpillBounds() const;
+
+  Status MoveSnapshot(bool over_reads);
+  Status ProveBuffered();
+  Status PrepareWrites(CommitRequest* request);
+  void CollectOpenRanges();
+  std::vector<Mark>::iterator FindSavepoint(SavepointId id);
+  void End();
+
+  OccEngine* const engine_;
+  const TransactionOptions options_;
+  const bool tracking_;
+  bool live_ = true;
+  bool read_without_snapshot_ = false;
+  bool may_hold_unproven_ = false;
+  bool holds_locks_ = false;
+
+  std::shared_ptr<const SnapshotReader> snapshot_;
+  uint64_t version_ = 0;
+  uint64_t first_read_hash_ = 0;
+  uint32_t epoch_ = 0;
+  std::vector<uint64_t> epoch_versions_;
+
+  ReadSet reads_;
+  std::unique_ptr<WriteBuffer> buffer_;
+  std::unique_ptr<SpillSet> runs_;
+  uint64_t changes_ = 0;  // counts whatever invalidates places in buffer and runs
+  uint64_t spilled_seq_ = 0;
+  std::vector<Mark> savepoints_;
+  SavepointId next_savepoint_ = 1;
+  std::vector<MergingCursor*> cursors_;
+  std::string duplicate_;
+  TransactionStats stats_;
+  const uint64_t owner_;
+};
+
+}  // namespace cellar::kv

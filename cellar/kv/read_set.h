@@ -1,0 +1,91 @@
+// What a transaction has read and wants validated: hashes of keys, and key ranges.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cellar::kv {
+
+// [start, end) as read at `version`; an empty `end` means no upper bound.
+struct ReadRange {
+  std::string start;
+  std::string end;
+  uint64_t version;
+
+  bool Contains(std::string_view key) const { return key >= start && (end.empty() || key < end); }
+  bool Overlaps(std::string_view other_start, std::string_view other_end) const {
+    return (other_end.empty() || start < other_end) && (end.empty() || other_start < end);
+  }
+};
+
+// "`key` must not have been written after `version`."
+struct Requirement {
+  std::string key;
+  uint64_t version;
+};
+
+// Bounded: past kMaxPoints keys turn into ranges, past kMaxRanges neighbouring ranges are joined.
+// Both only widen what is validated: conflicts may be false, never missed. One thread at a time.
+//
+// Points are known by hash alone. When somebody writes a range (a bulk load, a range deletion), all
+// points read before count as changed, unless KeepBounds was asked for: then the set also knows
+// between which keys its points lie.
+class ReadSet {
+ public:
+  static constexpr size_t kMaxPoints = 1 << 20;
+  static constexpr size_t kMaxRanges = 4096;
+
+  // Points read at one version; hashes() is cut into these.
+  struct Segment {
+    uint64_t version;
+    size_t begin;
+  };
+
+  void AddPoint(std::string_view key, uint64_t hash, uint64_t version) {
+    if (segments_.empty() || segments_.back().version != version) {
+      segments_.push_back({version, points_.size()});
+    }
+    if (points_.size() < kMaxPoints) {
+      points_.push_back(hash);
+      if (keep_bounds_) Extend(&bounds_, key, version);
+    } else {
+      Extend(&escalated_, key, version);
+    }
+  }
+  void KeepBounds() { keep_bounds_ = true; }
+  void AddRange(std::string_view start, std::string_view end, uint64_t version);
+  void AddRequirement(std::string_view key, uint64_t version) {
+    requirements_.push_back({std::string(key), version});
+  }
+  // Sorts the ranges and joins those that touch. Call before ranges() is used for validation.
+  void Prepare();
+  // Everything was found unchanged up to `version`: validate only what comes later.
+  void AdvanceTo(uint64_t version);
+  void Clear();
+
+  bool empty() const { return points_.empty() && ranges_.empty() && requirements_.empty(); }
+  std::span<const uint64_t> points() const { return points_; }
+  std::span<const Segment> segments() const { return segments_; }
+  std::span<const ReadRange> ranges() const { return ranges_; }
+  // Ranges that hold all points, or none if the bounds are not kept.
+  std::span<const ReadRange> bounds() const { return bounds_; }
+  bool keeps_bounds() const { return keep_bounds_; }
+  std::span<const Requirement> requirements() const { return requirements_; }
+
+ private:
+  static void Extend(std::vector<ReadRange>* ranges, std::string_view key, uint64_t version);
+  void Join(size_t limit);
+
+  std::vector<uint64_t> points_;
+  std::vector<Segment> segments_;
+  std::vector<ReadRange> ranges_;
+  std::vector<ReadRange> escalated_;  // of points, one per leading bytes of keys
+  std::vector<ReadRange> bounds_;
+  bool keep_bounds_ = false;
+  std::vector<Requirement> requirements_;
+};
+
+}  // namespace cellar::kv

@@ -1,0 +1,284 @@
+#include "cellar/kv/spill.h"
+
+#include <algorithm>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/kv/hash.h"
+#include "cellar/kv/own_cursor.h"
+
+namespace cellar::kv {
+namespace {
+
+constexpr size_t kProbeFirstBytes = 512, kProbeBytes = 16 << 10;
+
+// Bit positions from one 64-bit hash: seven of them suit ten bits a key.
+constexpr int kFilterProbes = 7;
+
+}  // namespace
+
+void KeyFilter::Add(uint64_t hash) {
+  const uint64_t step = (hash >> 17) | (hash << 47);
+  for (int i = 0; i < kFilterProbes; ++i, hash += step) {
+    const uint64_t bit = hash % (words_.size() * 64);
+    words_[bit / 64] |= uint64_t{1} << (bit % 64);
+  }
+}
+
+bool KeyFilter::MayContain(uint64_t hash) const {
+  const uint64_t step = (hash >> 17) | (hash << 47);
+  for (int i = 0; i < kFilterProbes; ++i, hash += step) {
+    const uint64_t bit = hash % (words_.size() * 64);
+    if ((words_[bit / 64] >> (bit % 64) & 1) == 0) return false;
+  }
+  return true;
+}
+
+Status DuplicateKey(std::string_view key, std::string* duplicate) {
+  *duplicate = key;
+  return SqlError(Code::kConstraint, sqlstate::kUniqueViolation, "key exists already");
+}
+
+Status SpillSet::Add(const WriteBuffer& buffer, uint64_t after_seq, uint64_t last_seq) {
+  auto run = std::make_unique<SpillRun>(buffer.keys());
+  run->first_seq = after_seq + 1;
+  run->last_seq = last_seq;
+  std::unique_ptr<SpillWriter> puts, deletes;
+  for (auto at = buffer.Begin(); at != buffer.End(); at = buffer.Next(at)) {
+    const WriteBuffer::Node* node = buffer.At(at, last_seq);
+    if (node == nullptr || node->seq <= after_seq) continue;
+    const bool deletion = node->kind == WriteKind::kDelete;
+    std::unique_ptr<SpillWriter>& writer = deletion ? deletes : puts;
+    if (writer == nullptr) {
+      CELLAR_TRY_ASSIGN(writer, storage_->NewSpillFile());
+    }
+    CELLAR_TRY(writer->Put(node->key(), node->value()));
+    if (deletion) {
+      ++run->delete_count;
+    } else {
+      ++run->put_count;
+      run->unproven.push_back(node->kind == WriteKind::kPutIfAbsent);
+      run->has_unproven |= node->kind == WriteKind::kPutIfAbsent;
+    }
+    if (run->put_count + run->delete_count == 1) run->first = node->key();
+    run->last = node->key();
+    run->filter.Add(HashKey(node->key()));
+  }
+  if (puts != nullptr) {
+    CELLAR_TRY_ASSIGN(run->puts, puts->Finish());
+  }
+  if (deletes != nullptr) {
+    CELLAR_TRY_ASSIGN(run->deletes, deletes->Finish());
+  }
+  if (puts == nullptr && deletes == nullptr) return {};
+  if (!run->has_unproven) run->unproven = {};
+  runs_.push_back(std::move(run));
+  ++generation_;
+  return {};
+}
+
+Result<WriteBuffer::Found> SpillSet::Find(std::string_view key, uint64_t seq,
+                                          const WriteBuffer& buffer, PinnedValue* value) {
+  const uint64_t hash = HashKey(key);
+  for (auto it = runs_.rbegin(); it != runs_.rend(); ++it) {
+    SpillRun& run = **it;
+    if (run.last_seq > seq || key < run.first || key > run.last) continue;
+    if (buffer.HasRangeDeletions() && buffer.RangeDeleted(key, run.last_seq - 1, seq)) {
+      return WriteBuffer::Found::kDeleted;
+    }
+    if (!run.filter.MayContain(hash)) continue;
+    if (run.puts != nullptr) {
+      CELLAR_TRY_ASSIGN(const bool found, run.puts->Get(key, value));
+      if (found) return WriteBuffer::Found::kPut;
+    }
+    if (run.deletes != nullptr) {
+      CELLAR_TRY_ASSIGN(const bool found, run.deletes->Get(key, value));
+      if (found) {
+        value->Reset();
+        return WriteBuffer::Found::kDeleted;
+      }
+    }
+  }
+  if (buffer.HasRangeDeletions() && buffer.RangeDeleted(key, 0, seq)) {
+    return WriteBuffer::Found::kDeleted;
+  }
+  return WriteBuffer::Found::kNothing;
+}
+
+void SpillSet::RollbackTo(uint64_t seq) {
+  while (!runs_.empty() && runs_.back()->last_seq > seq) {
+    runs_.pop_back();
+    ++generation_;
+  }
+}
+
+Result<bool> PresenceProbe::Contains(std::string_view key) {
+  // Two steps forward cost less than a new seek; beyond that the keys are far apart.
+  for (int step = 0;; ++step) {
+    while (next_ < block_.size() && block_.key(next_) < key) ++next_;
+    if (next_ < block_.size()) return block_.key(next_) == key;
+    if (ended_) return false;
+    size_t bytes = kProbeBytes;
+    if (cursor_ == nullptr || step >= 2) {
+      cursor_ = base_.Scan(key, {}, {.keys_only = true});
+      bytes = kProbeFirstBytes;
+    }
+    CELLAR_TRY_ASSIGN(const bool more, cursor_->NextBlock(bytes, 0, &block_));
+    next_ = 0;
+    ended_ = !more;
+  }
+}
+
+Status SpillSet::Prove(SpillRun* run, const SnapshotReader& base, const WriteBuffer& buffer,
+                       std::string* duplicate) {
+  PresenceProbe probe(base);
+  RunSource source(run->puts->Scan({}, {}, {.keys_only = true}), false, 0);
+  CELLAR_TRY(source.Start());
+  while (source.valid()) {
+    if (run->unproven[source.ordinal()] &&
+        !(buffer.HasRangeDeletions() && buffer.RangeDeleted(source.key(), 0, run->first_seq))) {
+      CELLAR_TRY_ASSIGN(const bool present, probe.Contains(source.key()));
+      if (present) return DuplicateKey(source.key(), duplicate);
+    }
+    CELLAR_TRY(source.Next());
+  }
+  return {};
+}
+
+namespace {
+
+// Whether a range deletion younger than the run touches its keys.
+bool MayBeCut(const WriteBuffer& buffer, const SpillRun& run) {
+  for (const WriteBuffer::RangeDeletion& range : buffer.range_deletions()) {
+    if (range.seq >= run.last_seq && range.start <= run.last &&
+        (range.end.empty() || run.first < range.end)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Status SpillSet::Finish(const SnapshotReader& base, const WriteBuffer& buffer,
+                        std::string* duplicate, std::vector<std::unique_ptr<SpillFile>>* files,
+                        std::vector<std::pair<std::string, std::string>>* ranges) {
+  std::vector<SpillRun*> sorted;
+  for (const std::unique_ptr<SpillRun>& run : runs_) sorted.push_back(run.get());
+  std::sort(sorted.begin(), sorted.end(),
+            [](const SpillRun* a, const SpillRun* b) { return a->first < b->first; });
+  for (size_t i = 0; i < sorted.size();) {
+    std::string last = sorted[i]->last;
+    size_t end = i + 1;
+    for (; end < sorted.size() && sorted[end]->first <= last; ++end) {
+      last = std::max(last, sorted[end]->last);
+    }
+    if (end == i + 1 && sorted[i]->deletes == nullptr && !MayBeCut(buffer, *sorted[i])) {
+      if (sorted[i]->has_unproven) CELLAR_TRY(Prove(sorted[i], base, buffer, duplicate));
+      files->push_back(std::move(sorted[i]->puts));
+    } else {
+      CELLAR_TRY(Merge({sorted.data() + i, end - i}, base, buffer, duplicate, files));
+    }
+    std::string start = sorted[i]->first;
+    last.push_back('\0');
+    ranges->emplace_back(std::move(start), std::move(last));
+    i = end;
+  }
+  return {};
+}
+
+namespace {
+
+// One key's writes, oldest first, through a merge of runs: what is known of the key so far.
+struct Fate {
+  std::string key;
+  std::string value;
+  bool deleted = false;
+  uint64_t seq = 0;    // no write of the key so far is younger
+  bool known = false;  // whether the key exists before the next write
+  bool exists = false;
+};
+
+}  // namespace
+
+Status SpillSet::Merge(std::span<SpillRun* const> runs, const SnapshotReader& base,
+                       const WriteBuffer& buffer, std::string* duplicate,
+                       std::vector<std::unique_ptr<SpillFile>>* files) {
+  struct Input {
+    SpillRun* run;
+    std::unique_ptr<RunSource> source;
+  };
+  std::vector<Input> inputs;
+  for (SpillRun* run : runs) {
+    for (const bool deletes : {false, true}) {
+      SpillFile* file = deletes ? run->deletes.get() : run->puts.get();
+      if (file == nullptr) continue;
+      inputs.push_back(
+          {run, std::make_unique<RunSource>(file->Scan({}, {}, {}), deletes, run->last_seq)});
+      CELLAR_TRY(inputs.back().source->Start());
+    }
+  }
+  // A heap with the least key on top, the oldest run first among equals.
+  const auto after = [](const Input* a, const Input* b) {
+    const int order = a->source->key().compare(b->source->key());
+    return order != 0 ? order > 0 : a->source->last_seq > b->source->last_seq;
+  };
+  std::vector<Input*> heap;
+  for (Input& input : inputs) {
+    if (input.source->valid()) heap.push_back(&input);
+  }
+  std::make_heap(heap.begin(), heap.end(), after);
+
+  PresenceProbe probe(base);
+  std::unique_ptr<SpillWriter> writer;
+  const bool cut = buffer.HasRangeDeletions();
+  Fate fate;
+  while (!heap.empty()) {
+    fate.key = heap.front()->source->key();
+    fate.known = fate.exists = false;
+    fate.seq = 0;
+    while (!heap.empty() && heap.front()->source->key() == fate.key) {
+      std::pop_heap(heap.begin(), heap.end(), after);
+      Input* input = heap.back();
+      RunSource* source = input->source.get();
+      if (cut && buffer.RangeDeleted(fate.key, fate.seq, input->run->first_seq)) {
+        fate.known = true;
+        fate.exists = false;
+      }
+      if (!source->deletes && input->run->has_unproven && input->run->unproven[source->ordinal()]) {
+        if (!fate.known) {
+          CELLAR_TRY_ASSIGN(fate.exists, probe.Contains(fate.key));
+        }
+        if (fate.exists) return DuplicateKey(fate.key, duplicate);
+      }
+      fate.known = true;
+      fate.seq = input->run->last_seq - 1;  // a range deletion may be the last of the run's bounds
+      fate.exists = !source->deletes;
+      fate.deleted = source->deletes;
+      fate.value = source->value();
+      CELLAR_TRY(source->Next());
+      if (source->valid()) {
+        std::push_heap(heap.begin(), heap.end(), after);
+      } else {
+        heap.pop_back();
+      }
+    }
+    // The deletion itself is ingested below the files, so nothing needs to stand for the key.
+    if (cut && buffer.RangeDeleted(fate.key, fate.seq, WriteBuffer::kNewest)) continue;
+    if (writer == nullptr) {
+      CELLAR_TRY_ASSIGN(writer, storage_->NewSpillFile());
+    }
+    CELLAR_TRY(fate.deleted ? writer->Delete(fate.key) : writer->Put(fate.key, fate.value));
+    if (writer->file_bytes() >= kFileBytes) {
+      CELLAR_TRY_ASSIGN(std::unique_ptr<SpillFile> file, writer->Finish());
+      files->push_back(std::move(file));
+      writer = nullptr;
+    }
+  }
+  if (writer != nullptr) {
+    CELLAR_TRY_ASSIGN(std::unique_ptr<SpillFile> file, writer->Finish());
+    files->push_back(std::move(file));
+  }
+  return {};
+}
+
+}  // namespace cellar::kv

@@ -1,0 +1,104 @@
+// What a large transaction has moved from its write buffer to sorted files.
+//
+// Invariants:
+//   1. Runs are disjoint in sequence numbers and in ascending order of them; all are older than the
+//      write buffer. A cursor or savepoint at s either contains a run wholly or not at all.
+//   2. A run's puts and deletions lie in two files, since a reader of one file does not see
+//      tombstones; no key is in both. Range deletions stay in the write buffer, and their
+//      sequence numbers are bounds of runs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cellar/kv/storage.h"
+
+namespace cellar::kv {
+
+// Membership filter over key hashes with about 1 % false positives at 10 bits a key.
+class KeyFilter {
+ public:
+  explicit KeyFilter(size_t keys) : words_(keys * 10 / 64 + 8) {}
+  void Add(uint64_t hash);
+  bool MayContain(uint64_t hash) const;
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+struct SpillRun {
+  explicit SpillRun(size_t keys) : filter(keys) {}
+
+  uint64_t first_seq = 0, last_seq = 0;
+  std::string first, last;  // keys
+  std::unique_ptr<SpillFile> puts, deletes;
+  uint64_t put_count = 0, delete_count = 0;
+  std::vector<bool> unproven;  // one per put, in key order: a PutIfAbsent still to be checked
+  bool has_unproven = false;
+  KeyFilter filter;
+};
+
+// One thread at a time.
+class SpillSet {
+ public:
+  explicit SpillSet(Storage* storage) : storage_(storage) {}
+
+  bool empty() const { return runs_.empty(); }
+  const std::vector<std::unique_ptr<SpillRun>>& runs() const { return runs_; }
+  // Changes whenever the runs do.
+  uint64_t generation() const { return generation_; }
+
+  // Writes the keys of the buffer's view at `last_seq`, without what a view at `after_seq` holds,
+  // as one run.
+  Status Add(const WriteBuffer& buffer, uint64_t after_seq, uint64_t last_seq);
+  // The newest write of `key` in runs that a view at `seq` contains.
+  // Range deletions are those of `buffer`.
+  Result<WriteBuffer::Found> Find(std::string_view key, uint64_t seq, const WriteBuffer& buffer,
+                                  PinnedValue* value);
+  void RollbackTo(uint64_t seq);
+
+  // Turns the runs into files that do not overlap, in order, ready to ingest. Checks what is still
+  // unproven against `base`; a duplicate answers kConstraint and sets `*duplicate`.
+  // Range deletions are those of `buffer`; they apply to `base` before the files do.
+  Status Finish(const SnapshotReader& base, const WriteBuffer& buffer, std::string* duplicate,
+                std::vector<std::unique_ptr<SpillFile>>* files,
+                std::vector<std::pair<std::string, std::string>>* ranges);
+
+ private:
+  static constexpr uint64_t kFileBytes = 128 << 20;  // of merged files
+
+  Status Merge(std::span<SpillRun* const> runs, const SnapshotReader& base,
+               const WriteBuffer& buffer, std::string* duplicate,
+               std::vector<std::unique_ptr<SpillFile>>* files);
+  Status Prove(SpillRun* run, const SnapshotReader& base, const WriteBuffer& buffer,
+               std::string* duplicate);
+
+  Storage* const storage_;
+  std::vector<std::unique_ptr<SpillRun>> runs_;
+  uint64_t generation_ = 0;
+};
+
+// Tells for ascending keys whether a snapshot has them. Reads ahead, so that keys which lie close
+// together, or where the snapshot has nothing, cost no read of their own.
+class PresenceProbe {
+ public:
+  explicit PresenceProbe(const SnapshotReader& base) : base_(base) {}
+  Result<bool> Contains(std::string_view key);
+
+ private:
+  const SnapshotReader& base_;
+  std::unique_ptr<RawCursor> cursor_;
+  Block block_;
+  size_t next_ = 0;
+  bool ended_ = false;
+};
+
+Status DuplicateKey(std::string_view key, std::string* duplicate);
+
+}  // namespace cellar::kv

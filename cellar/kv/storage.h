@@ -1,0 +1,109 @@
+// What an engine implements below OccEngine: snapshots to read, groups to write, files to ingest.
+//
+// Versions are commit numbers given out by OccEngine, one per committed transaction, growing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/base/status.h"
+#include "cellar/kv/block.h"
+#include "cellar/kv/engine.h"
+#include "cellar/kv/write_buffer.h"
+
+namespace cellar::kv {
+
+// One sorted source, read block by block. One thread at a time.
+class RawCursor {
+ public:
+  virtual ~RawCursor() = default;
+  // Replaces `*block` by the next pairs: at least one, then until `target_bytes` or `limit` pairs
+  // (0: none) are reached. False, and an empty block, at the end.
+  virtual Result<bool> NextBlock(size_t target_bytes, uint64_t limit, Block* block) = 0;
+};
+
+struct RawScanOptions {
+  bool reverse = false;
+  bool keys_only = false;
+  bool fill_cache = true;
+};
+
+// One consistent state of the store, immutable and thread-safe. Cursors must not outlive it.
+class SnapshotReader {
+ public:
+  virtual ~SnapshotReader() = default;
+  virtual Result<bool> Get(std::string_view key, PinnedValue* value) const = 0;
+  virtual Status MultiGet(std::span<const std::string_view> keys, std::span<PinnedValue> values,
+                          std::span<bool> found) const = 0;
+  // [start, end); empty `end`: unbounded.
+  virtual std::unique_ptr<RawCursor> Scan(std::string_view start, std::string_view end,
+                                          const RawScanOptions& options) const = 0;
+};
+
+// A finished sorted file of one transaction. Its file is deleted with it unless it was ingested.
+// One thread at a time.
+class SpillFile {
+ public:
+  virtual ~SpillFile() = default;
+  virtual Result<bool> Get(std::string_view key, PinnedValue* value) = 0;
+  virtual std::unique_ptr<RawCursor> Scan(std::string_view start, std::string_view end,
+                                          const RawScanOptions& options) = 0;
+};
+
+// Takes strictly ascending keys. Deletes the file when destroyed before Finish.
+class SpillWriter {
+ public:
+  virtual ~SpillWriter() = default;
+  virtual Status Put(std::string_view key, std::string_view value) = 0;
+  virtual Status Delete(std::string_view key) = 0;
+  virtual uint64_t file_bytes() const = 0;
+  virtual Result<std::unique_ptr<SpillFile>> Finish() = 0;
+};
+
+// One member of a group: what it writes and the version it gets.
+struct GroupMember {
+  const WriteBuffer* writes;
+  uint64_t version;
+};
+
+class Storage {
+ public:
+  virtual ~Storage() = default;
+
+  virtual Limits limits() const = 0;
+  // No version handed out before the store was opened is above this.
+  virtual uint64_t opened_version() const = 0;
+
+  virtual std::shared_ptr<const SnapshotReader> TakeSnapshot() = 0;
+  // Reads the newest state, without a snapshot.
+  virtual Result<bool> GetLatest(std::string_view key, PinnedValue* value) = 0;
+
+  // Applies a group at once: all of it or nothing, and with `sync` durably, together with all
+  // earlier groups. Called by one thread at a time, in order of versions. `*failed` is set if the
+  // store must take no more writes; the error's code then says what the members are told.
+  virtual Status Write(std::span<const GroupMember> group, bool sync, bool* failed) = 0;
+
+  // Bytes of a write buffer from which it goes to spill files; SIZE_MAX: never.
+  virtual size_t spill_bytes() const = 0;
+  virtual Result<std::unique_ptr<SpillWriter>> NewSpillFile() = 0;
+  // Applies the range deletions and then adds the files, which do not overlap, at once and durably.
+  // Called like Write.
+  virtual Status Ingest(std::span<const std::unique_ptr<SpillFile>> files,
+                        std::span<const WriteBuffer::RangeDeletion> range_deletions,
+                        uint64_t version, bool* failed) = 0;
+
+  virtual uint64_t ApproximateBytes(std::string_view start, std::string_view end) = 0;
+  virtual std::vector<std::string> SplitPoints(std::string_view start, std::string_view end,
+                                               size_t parts) = 0;
+  virtual Status Compact(std::string_view start, std::string_view end) = 0;
+  virtual Status Sync() = 0;
+  // Fills the byte counters.
+  virtual void AddStats(EngineStats* stats) const = 0;
+  virtual Status Close() = 0;
+};
+
+}  // namespace cellar::kv
