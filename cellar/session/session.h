@@ -109,8 +109,11 @@ class Session {
   Result<StatementDescription> DescribeStatement(const std::string& name);
   Status Bind(const std::string& portal, const std::string& statement, std::span<const BoundParameter> parameters);
   Result<std::vector<ResultColumn>> DescribePortal(const std::string& portal, bool* returns_rows);
-  // max_rows 0: all. kSuspended: the portal goes on with the next call. No OnColumns here.
-  Result<ExecuteOutcome> ExecutePortal(const std::string& portal, uint64_t max_rows, ResultSink* sink);
+  // max_rows 0: all. kSuspended: the portal goes on with the next call. No OnColumns here. `sync_follows`: the
+  // client's next message is Sync, so the statement is a transaction of its own: it commits before OnComplete, and
+  // is run again by itself after a conflict while nothing has been sent.
+  Result<ExecuteOutcome> ExecutePortal(const std::string& portal, uint64_t max_rows, bool sync_follows,
+                                       ResultSink* sink);
   Status CloseStatement(const std::string& name);  // absent is fine
   Status ClosePortal(const std::string& name);
   // Ends the implicit transaction: commits it, or rolls it back after an error. The commit's error comes back.

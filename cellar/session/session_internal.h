@@ -1,0 +1,320 @@
+// What the files of this layer share. Not for other layers.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cellar/base/arena.h"
+#include "cellar/base/cancel.h"
+#include "cellar/catalog/catalog.h"
+#include "cellar/kv/engine.h"
+#include "cellar/session/session.h"
+#include "cellar/session/settings.h"
+#include "cellar/sql/exec/executor.h"
+#include "cellar/sql/expr/eval.h"
+#include "cellar/sql/parser/ast.h"
+#include "cellar/sql/parser/ast_ddl.h"
+#include "cellar/sql/parser/parser.h"
+#include "cellar/sql/plan/planner.h"
+#include "cellar/table/access.h"
+
+namespace cellar::session {
+
+namespace ast = sql::ast;
+
+// pg_catalog and information_schema: definitions. Rows are made by SystemRows. system_catalog.cc. Thread-safe.
+class SystemCatalog : public sql::VirtualCatalog {
+ public:
+  SystemCatalog();
+  ~SystemCatalog() override;
+  const sql::VirtualTable* Find(std::string_view schema, std::string_view table) const override;
+  bool HasSchema(std::string_view schema) const override;
+  std::vector<const sql::VirtualTable*> All() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Values of sequences, cached in blocks. Thread-safe. sequences.cc.
+class SequenceCache {
+ public:
+  explicit SequenceCache(kv::Engine* engine) : engine_(engine) {}
+  // Errors: 2200H past the end. Cost: one engine commit per 32 values.
+  Result<int64_t> Next(const catalog::TableDescriptor& sequence);
+  Status Set(const catalog::TableDescriptor& sequence, int64_t value, bool called);
+  // The last value handed out and whether it was; for pg_sequences and SELECT * FROM seq.
+  Result<std::pair<int64_t, bool>> Peek(const catalog::TableDescriptor& sequence);
+  void Forget(catalog::TableId sequence);
+
+ private:
+  struct State {
+    std::mutex mutex;
+    bool loaded = false;
+    int64_t next = 0;       // to hand out
+    int64_t left = 0;       // values still reserved in the store
+    bool exhausted = false;
+    int64_t last = 0;
+    bool called = false;
+  };
+  std::shared_ptr<State> Find(catalog::TableId id);
+  Status Load(const catalog::TableDescriptor& sequence, State* state);
+  Status Store(const catalog::TableDescriptor& sequence, int64_t value, bool called);
+
+  kv::Engine* engine_;
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, std::shared_ptr<State>> states_;
+};
+
+// LISTEN and NOTIFY between sessions of this process. Thread-safe. notify.cc.
+class NotificationHub {
+ public:
+  struct Message {
+    int32_t pid;
+    std::string channel, payload;
+  };
+  void Listen(int32_t pid, const std::string& channel);
+  void Unlisten(int32_t pid, const std::string& channel);  // empty: all
+  void Send(const std::vector<Message>& messages);
+  std::vector<Message> Take(int32_t pid);
+  bool HasMessages(int32_t pid);
+
+ private:
+  std::mutex mutex_;
+  std::map<int32_t, std::set<std::string>> listeners_;
+  std::map<int32_t, std::vector<Message>> queues_;
+};
+
+struct Role {
+  std::string name;
+  bool can_login = true;
+  bool superuser = false;
+  std::string verifier;  // SCRAM-SHA-256$..., empty: no password
+  uint32_t oid = 0;
+};
+// Roles, kept in the store under the system word "role". Thread-safe. roles.cc.
+class RoleStore {
+ public:
+  explicit RoleStore(kv::Engine* engine) : engine_(engine) {}
+  // Reads all; makes the superuser `cellar` when there is none.
+  Status Load();
+  std::optional<Role> Find(std::string_view name);
+  std::optional<Role> FindByOid(uint32_t oid);
+  std::vector<Role> List();
+  Status Create(Role role);                     // 42710
+  Status Change(const Role& role);              // 42704
+  Status Drop(std::string_view name);           // 42704
+
+ private:
+  kv::Engine* engine_;
+  std::mutex mutex_;
+  std::map<std::string, Role, std::less<>> roles_;
+  uint32_t next_oid_ = 11;
+};
+// A SCRAM-SHA-256 verifier for a password given in clear, or the verifier itself when it is one already.
+Result<std::string> MakePasswordVerifier(std::string_view password);
+
+struct Database::Impl {
+  DatabaseOptions options;
+  std::unique_ptr<kv::Engine> engine;
+  std::unique_ptr<catalog::Catalog> catalog;
+  SystemCatalog system;
+  std::unique_ptr<SequenceCache> sequences;
+  std::unique_ptr<RoleStore> roles;
+  NotificationHub notifications;
+  std::atomic<int32_t> next_pid{1000};
+  std::atomic<bool> shutting_down{false};
+  int64_t start_micros = 0;
+  std::mutex sessions_mutex;
+  std::map<int32_t, Session::Impl*> sessions;  // guarded by sessions_mutex
+  // Advisory locks: key -> (pid, count).
+  std::mutex advisory_mutex;
+  std::condition_variable advisory_released;
+  std::map<int64_t, std::pair<int32_t, int>> advisory_locks;
+  // Row estimates for the planner, by table id, with the time they were made.
+  std::mutex estimates_mutex;
+  struct Estimate {
+    double rows = 0;
+    int64_t made_micros = 0;
+  };
+  std::unordered_map<uint64_t, Estimate> estimates;
+};
+
+// A statement that has been parsed, and planned when it is a query. Shared by portals.
+struct Prepared {
+  std::string name, text;
+  std::shared_ptr<const sql::Statement> statement;  // ast null: empty query
+  std::vector<Type> client_types;                   // as declared; kInvalid: infer
+  bool plannable = false;                           // SELECT, VALUES, INSERT, UPDATE, DELETE
+  std::shared_ptr<const sql::Plan> plan;
+  uint64_t plan_generation = 0;     // of the catalog
+  uint64_t settings_generation = 0;
+  int64_t planned_micros = 0;
+  std::vector<Type> parameter_types;
+  std::vector<ResultColumn> columns;
+  bool returns_rows = false;
+  bool from_sql = false;  // PREPARE rather than Parse
+  int64_t prepared_micros = 0;
+};
+
+// A running or runnable statement: a portal of the extended protocol, a cursor, or one simple statement.
+struct Portal {
+  std::string name;
+  std::shared_ptr<Prepared> prepared;
+  Arena arena;                        // parameters
+  std::vector<Datum> parameters;
+  sql::EvalContext context;
+  std::unique_ptr<sql::Execution> execution;
+  bool started = false, finished = false;
+  // The rest of a batch of which a row limit took only a part.
+  const RowBatch* pending = nullptr;
+  size_t pending_row = 0;
+  uint64_t rows_sent = 0;
+  std::string tag;                    // of a finished utility statement
+  // Results of utility statements and of cursors that scroll or outlive their transaction.
+  bool materialized = false;
+  RowBatch rows;
+  size_t position = 0;                // rows before it have been fetched
+  std::vector<ResultColumn> columns;
+  bool cursor = false, scroll = false, hold = false;
+  std::string query_text;
+};
+
+struct SavepointState {
+  std::string name;
+  kv::SavepointId kv = 0;
+  size_t editor = 0;
+  bool had_editor = false;
+  size_t settings = 0;
+};
+
+struct TransactionState {
+  std::unique_ptr<kv::Transaction> kv;
+  std::unique_ptr<table::Access> access;
+  std::unique_ptr<catalog::CatalogEditor> editor;
+  int64_t start_micros = 0;
+  bool read_only = false;
+  std::set<uint64_t> required;  // table ids whose descriptors are conditions of the commit
+  std::vector<SavepointState> savepoints;
+  std::vector<NotificationHub::Message> notifies;
+  std::vector<catalog::TableId> dropped_sequences;
+};
+
+struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
+  Impl(Database::Impl* database, SessionOptions options);
+  ~Impl() override;
+
+  // session.cc: statements -------------------------------------------------------------------------------
+  Status ExecuteSimple(std::string_view text, ResultSink* sink);
+  // Runs one statement inside the current transaction (opened if need be); no commit.
+  Status RunStatement(const std::shared_ptr<Prepared>& prepared, ResultSink* sink, bool send_columns,
+                      std::string* tag);
+  Status RunUtility(const Prepared& prepared, Portal* portal, ResultSink* sink, std::string* tag);
+  // Parses nothing: makes a Prepared of a parsed statement, planning it when it is a query.
+  Result<std::shared_ptr<Prepared>> Prepare(std::string name, std::string text,
+                                            std::shared_ptr<const sql::Statement> statement,
+                                            std::vector<Type> client_types);
+  Status PlanPrepared(Prepared* prepared);
+  Status EnsurePlan(Prepared* prepared);
+  sql::PlannerContext MakePlannerContext(std::span<const Type> parameter_types);
+  Status StartPortal(Portal* portal);
+  Result<ExecuteOutcome> PumpPortal(Portal* portal, uint64_t max_rows, ResultSink* sink, bool send_columns,
+                                    bool* sent);
+  std::string CompletionTag(const Portal& portal) const;
+  void SetUpContext(sql::EvalContext* context);
+  Status AddPosition(Status status, std::string_view text) const;
+  Status Notify(ResultSink* sink, Severity severity, std::string_view sqlstate, std::string message);
+
+  // transaction.cc ---------------------------------------------------------------------------------------
+  Status EnsureTransaction(bool read_only_autocommit);
+  Status Commit(ResultSink* sink);
+  void Rollback();
+  // After an error: the block is failed, or the implicit transaction rolled back.
+  void Fail();
+  Status RunTransactionStatement(const ast::TransactionStmt& statement, ResultSink* sink, std::string* tag);
+  Status ApplyModes(const ast::TransactionModes& modes);
+  bool in_transaction() const { return transaction != nullptr; }
+  catalog::SnapshotPtr CurrentCatalog();
+  catalog::CatalogEditor& Editor();
+  Status RequireTables(const sql::Plan& plan);
+  Status CheckWritable(std::string_view tag);
+  // Work that uses the store outside of the client's transaction flow (sequences).
+  sql::NameScope& Scope();
+
+  // ddl.cc -----------------------------------------------------------------------------------------------
+  // Every statement that changes the schema; *tag is its command tag.
+  Status RunDdl(const Prepared& prepared, ResultSink* sink, std::string* tag);
+
+  // copy.cc ----------------------------------------------------------------------------------------------
+  Status RunCopy(const Prepared& prepared, ResultSink* sink, std::string* tag);
+
+  // utility.cc: SET, SHOW, EXPLAIN, PREPARE, cursors, LISTEN, VACUUM, ... -----------------------------------
+  Status RunSet(const ast::VariableSetStmt& statement, ResultSink* sink, std::string* tag);
+  Status RunShow(const ast::VariableShowStmt& statement, Portal* portal);
+  Status RunExplain(const ast::ExplainStmt& statement, const Prepared& prepared, Portal* portal);
+  Status RunFetch(const ast::FetchStmt& statement, Portal* portal, std::string* tag);
+  Status DeclareCursor(const ast::DeclareCursorStmt& statement, const Prepared& prepared);
+  Status SendParameterChanges(ResultSink* sink);
+
+  // system_rows.cc: rows of pg_catalog (sql::VirtualRows) -------------------------------------------------
+  Status Generate(std::string_view schema, std::string_view table, int key_column, Datum key,
+                  RowBatch* rows) override;
+
+  // functions.cc, catalog_functions.cc: sql::SessionFunctions ---------------------------------------------
+  std::string CurrentUser() override { return user; }
+  std::string SessionUser() override { return session_user; }
+  std::string CurrentDatabase() override { return database_name; }
+  std::vector<std::string> CurrentSchemas(bool implicit) override;
+  Result<std::string> GetSetting(std::string_view name, bool missing_ok, bool* missing) override;
+  Result<std::string> SetSetting(std::string_view name, std::string_view value, bool local) override;
+  int32_t BackendPid() override { return pid; }
+  Result<int64_t> NextValue(uint32_t sequence) override;
+  Result<int64_t> CurrentValue(uint32_t sequence) override;
+  Result<int64_t> LastValue() override;
+  Result<int64_t> SetValue(uint32_t sequence, int64_t value, bool called) override;
+  Result<uint32_t> LookupReg(TypeId kind, std::string_view name) override;
+  std::string PrintReg(TypeId kind, uint32_t oid) override;
+  Result<Datum> CatalogFunction(std::string_view name, std::span<const Datum> args, Arena* arena) override;
+
+  // Schema names by namespace ("public" for the database's own), for printing and pg_namespace.
+  std::string SchemaName(catalog::NamespaceId id);
+  // The name as it must be written under the current search path, quoted.
+  std::string QualifiedName(const catalog::TableDescriptor& table);
+
+  Database::Impl* db;
+  SessionOptions options;
+  Settings settings;
+  std::string user, session_user, database_name;
+  catalog::NamespaceId database_id;
+  catalog::NamespaceId temporary_namespace;
+  int32_t pid = 0, secret = 0;
+  CancelToken cancel;
+  sql::NameScope scope;
+  uint64_t scope_generation = 0;
+
+  std::unique_ptr<TransactionState> transaction;
+  bool in_block = false;
+  bool failed = false;
+  ast::TransactionModes pending_modes;
+
+  std::map<std::string, std::shared_ptr<Prepared>> statements;
+  std::map<std::string, std::unique_ptr<Portal>> portals;
+  std::map<uint64_t, int64_t> sequence_values;  // currval by relation oid
+  std::optional<uint32_t> last_sequence;
+  uint64_t random_state[2] = {0, 0};
+  ResultSink* current_sink = nullptr;           // while a statement runs, for notices
+};
+
+// Microseconds since 2000-01-01 UTC.
+int64_t NowMicros();
+
+}  // namespace cellar::session
