@@ -882,6 +882,7 @@ int Compare(std::string_view a, std::string_view b) {
   int x_scale, y_scale;
   if (ToSmall(a, &x, &x_scale) && ToSmall(b, &y, &y_scale)) {
     if ((x < 0) != (y < 0)) return x < 0 ? -1 : 1;
+    if (x == 0 || y == 0) return x < y ? -1 : x > y;
     int128_t left = x, right = y;
     const bool scaled = x_scale < y_scale ? ScaleUp(x, y_scale - x_scale, &left)
                                           : ScaleUp(y, x_scale - y_scale, &right);
