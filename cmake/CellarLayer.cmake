@@ -5,9 +5,12 @@
 #
 # makes the library cellar_codec, the test program codec_test with one ctest entry per test case, and
 # the benchmark codec_bench. DEPS feed the include check (tools/tidy) through layers.txt; HEADERS are
-# each compiled alone by the target all_verify_interface_header_sets.
+# each compiled alone by the target all_verify_interface_header_sets. The target all_layers_link links
+# each layer whole against exactly its deps: a symbol of a layer above it, or of a library that is not
+# in LIBS, is an error.
 set(CELLAR_WARNINGS -Wall -Wextra -Wpedantic -Wno-unused-parameter -Wno-missing-field-initializers)
 file(WRITE ${CMAKE_BINARY_DIR}/layers.txt "")
+add_custom_target(all_layers_link)
 
 if(CELLAR_SANITIZE)
   string(REPLACE ";" "," _sanitizers "${CELLAR_SANITIZE}")
@@ -46,6 +49,18 @@ function(cellar_layer)
   target_link_libraries(${target} PRIVATE ${L_LIBS})
   file(APPEND ${CMAKE_BINARY_DIR}/layers.txt
        "${L_NAME}|${CMAKE_CURRENT_SOURCE_DIR}|${L_DEPS}\n")
+  set_property(GLOBAL APPEND PROPERTY CELLAR_LAYERS ${target})
+  if(CELLAR_TESTS AND NOT CELLAR_SANITIZE)
+    add_library(${L_NAME}_links SHARED EXCLUDE_FROM_ALL $<TARGET_OBJECTS:${target}>)
+    set_target_properties(${L_NAME}_links PROPERTIES LINKER_LANGUAGE CXX
+                          LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/links)
+    target_link_libraries(${L_NAME}_links PRIVATE fmt::fmt Threads::Threads ${L_LIBS})
+    foreach(dep ${L_DEPS})
+      target_link_libraries(${L_NAME}_links PRIVATE cellar_${dep})
+    endforeach()
+    target_link_options(${L_NAME}_links PRIVATE -Wl,--no-undefined)
+    add_dependencies(all_layers_link ${L_NAME}_links)
+  endif()
   if(CELLAR_TESTS AND L_TESTS)
     cellar_test(${L_NAME}_test SOURCES ${L_TESTS} LIBS ${target})
   endif()

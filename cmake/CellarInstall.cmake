@@ -1,0 +1,61 @@
+# The public library, and what `cmake --install` puts where:
+#
+#   bin/cellar                    the program
+#   lib/libcellar.so              every layer but the programs; symbols outside namespace cellar are hidden
+#   include/cellar/db.h           and the headers that it includes, found by following its #include lines
+#   lib/cmake/cellar/, lib/pkgconfig/cellar.pc
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# Appends to `out` the headers of this tree that `header` includes, itself first. Paths from the root.
+function(cellar_public_headers header out)
+  set(found ${${out}})
+  if(NOT header IN_LIST found)
+    list(APPEND found ${header})
+    file(STRINGS ${CMAKE_SOURCE_DIR}/${header} lines REGEX "^#include \"cellar/.*\\.h\"")
+    foreach(line ${lines})
+      string(REGEX REPLACE "^#include \"([^\"]*)\".*" "\\1" next "${line}")
+      cellar_public_headers(${next} found)
+    endforeach()
+  endif()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+if(EXISTS ${CMAKE_SOURCE_DIR}/cellar/db.h)
+  get_property(layers GLOBAL PROPERTY CELLAR_LAYERS)
+  list(REMOVE_ITEM layers cellar_cli)
+  list(TRANSFORM layers REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+  add_library(libcellar SHARED ${objects})
+  target_link_libraries(libcellar PRIVATE ${layers} PUBLIC fmt::fmt Threads::Threads)
+  target_link_options(libcellar PRIVATE -Wl,--no-undefined -Wl,--exclude-libs,ALL
+                      -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/libcellar.map)
+  set(public_headers "")
+  cellar_public_headers(cellar/db.h public_headers)
+  list(TRANSFORM public_headers PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE header_files)
+  target_sources(libcellar PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR} FILES ${header_files})
+  set_target_properties(libcellar PROPERTIES
+    OUTPUT_NAME cellar EXPORT_NAME cellar LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+  target_compile_features(libcellar INTERFACE cxx_std_20)
+  add_library(cellar::cellar ALIAS libcellar)
+
+  install(TARGETS libcellar EXPORT cellar-targets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT cellar-targets NAMESPACE cellar::
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cellar)
+  configure_package_config_file(
+    ${CMAKE_SOURCE_DIR}/cmake/CellarConfig.cmake.in ${CMAKE_BINARY_DIR}/cellar-config.cmake
+    INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cellar)
+  write_basic_package_version_file(${CMAKE_BINARY_DIR}/cellar-config-version.cmake
+    COMPATIBILITY SameMinorVersion)
+  install(FILES ${CMAKE_BINARY_DIR}/cellar-config.cmake ${CMAKE_BINARY_DIR}/cellar-config-version.cmake
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cellar)
+  configure_file(${CMAKE_SOURCE_DIR}/cmake/cellar.pc.in ${CMAKE_BINARY_DIR}/cellar.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/cellar.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
+
+if(TARGET cellar)
+  install(TARGETS cellar RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
