@@ -218,7 +218,9 @@ SelectPtr PgWalker::Select(const ::SelectStmt* node) {
   out->order_by = SortList(node->sortClause);
   out->limit = Expression(node->limitCount);
   out->offset = Expression(node->limitOffset);
-  out->with_ties = node->limitOption == LIMIT_OPTION_WITH_TIES;
+  // The library numbers LimitOption differently from PostgreSQL's header: default, count, with
+  // ties.
+  out->with_ties = node->limitCount != nullptr && static_cast<int>(node->limitOption) == 2;
   for (const ::LockingClause* item : Items<::LockingClause>(node->lockingClause)) {
     LockingClause& lock = out->locking.emplace_back();
     lock.tables = Relations(item->lockedRels);
