@@ -1,7 +1,7 @@
 // Database and Session: the one code path that every door uses.
 //
-// A Session is one client's conversation: settings, a transaction, prepared statements, portals. The wire
-// protocols turn their frames into these calls and give a ResultSink for what comes back.
+// A Session is one client's conversation: settings, a transaction, prepared statements, portals.
+// The wire protocols turn their frames into these calls and give a ResultSink for what comes back.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ struct Notice {
   std::string message, detail, hint;
 };
 
-// Where results go. Calls come on the session's thread, between a call into the session and its return. An
-// error that a sink returns (the client is gone) ends the statement.
+// Where results go. Calls come on the session's thread, between a call into the session and its
+// return. An error that a sink returns (the client is gone) ends the statement.
 class ResultSink {
  public:
   virtual ~ResultSink() = default;
@@ -52,8 +52,10 @@ class ResultSink {
   virtual Status OnNotice(const Notice& notice) = 0;
   // A setting that clients follow has changed.
   virtual Status OnParameter(std::string_view name, std::string_view value) = 0;
-  virtual Status OnNotification(int32_t pid, std::string_view channel, std::string_view payload) = 0;
-  // COPY FROM STDIN: begins; then the session reads until false (end). A client's CopyFail is an error (57014).
+  virtual Status OnNotification(int32_t pid, std::string_view channel,
+                                std::string_view payload) = 0;
+  // COPY FROM STDIN: begins; then the session reads until false (end). A client's CopyFail is an
+  // error (57014).
   virtual Status OnCopyIn(int columns, bool binary) = 0;
   virtual Result<bool> ReadCopyData(std::string* chunk) = 0;
   // COPY TO STDOUT.
@@ -65,7 +67,7 @@ class ResultSink {
 struct SessionOptions {
   std::string user = "cellar";
   std::string database = "cellar";
-  std::string client_address;  // "127.0.0.1", empty for embedded use
+  std::string client_address;                                 // "127.0.0.1", empty for embedded use
   std::vector<std::pair<std::string, std::string>> settings;  // start-up parameters
 };
 
@@ -86,8 +88,8 @@ enum class ExecuteOutcome : uint8_t { kComplete, kSuspended };
 struct DatabaseOptions {
   bool create_if_missing = true;
   bool read_only = false;
-  bool durable_commits = true;                        // default of synchronous_commit
-  size_t memory_limit_bytes = size_t{256} << 20;      // one sort, hash or buffer
+  bool durable_commits = true;                    // default of synchronous_commit
+  size_t memory_limit_bytes = size_t{256} << 20;  // one sort, hash or buffer
 };
 
 class Database;
@@ -99,24 +101,28 @@ class Session {
   static Result<std::unique_ptr<Session>> Open(Database* database, const SessionOptions& options);
   ~Session();  // rolls back
 
-  // The simple protocol: every statement of `text`, in one implicit transaction unless it says otherwise. Stops
-  // at the first error and returns it, with position() set.
+  // The simple protocol: every statement of `text`, in one implicit transaction unless it says
+  // otherwise. Stops at the first error and returns it, with position() set.
   Status ExecuteSimple(std::string_view text, ResultSink* sink);
 
-  // The extended protocol. "" is the unnamed statement or portal. After an error the caller skips to Sync.
-  Status Parse(const std::string& name, std::string_view text, std::span<const uint32_t> parameter_oids,
-               ResultSink* sink);
+  // The extended protocol. "" is the unnamed statement or portal. After an error the caller skips
+  // to Sync.
+  Status Parse(const std::string& name, std::string_view text,
+               std::span<const uint32_t> parameter_oids, ResultSink* sink);
   Result<StatementDescription> DescribeStatement(const std::string& name);
-  Status Bind(const std::string& portal, const std::string& statement, std::span<const BoundParameter> parameters);
+  Status Bind(const std::string& portal, const std::string& statement,
+              std::span<const BoundParameter> parameters);
   Result<std::vector<ResultColumn>> DescribePortal(const std::string& portal, bool* returns_rows);
-  // max_rows 0: all. kSuspended: the portal goes on with the next call. No OnColumns here. `sync_follows`: the
-  // client's next message is Sync, so the statement is a transaction of its own: it commits before OnComplete, and
-  // is run again by itself after a conflict while nothing has been sent.
-  Result<ExecuteOutcome> ExecutePortal(const std::string& portal, uint64_t max_rows, bool sync_follows,
-                                       ResultSink* sink);
+  // max_rows 0: all. kSuspended: the portal goes on with the next call. No OnColumns here.
+  // `sync_follows`: the client's next message is Sync, so the statement is a transaction of its
+  // own: it commits before OnComplete, and is run again by itself after a conflict while nothing
+  // has been sent.
+  Result<ExecuteOutcome> ExecutePortal(const std::string& portal, uint64_t max_rows,
+                                       bool sync_follows, ResultSink* sink);
   Status CloseStatement(const std::string& name);  // absent is fine
   Status ClosePortal(const std::string& name);
-  // Ends the implicit transaction: commits it, or rolls it back after an error. The commit's error comes back.
+  // Ends the implicit transaction: commits it, or rolls it back after an error. The commit's error
+  // comes back.
   Status Sync(ResultSink* sink);
 
   // 'I' idle, 'T' in a transaction block, 'E' in a failed one.
@@ -140,14 +146,16 @@ class Session {
 // An open store with its catalog. Thread-safe; outlives its sessions.
 class Database {
  public:
-  static Result<std::unique_ptr<Database>> Open(std::unique_ptr<kv::Engine> engine, const DatabaseOptions& options);
+  static Result<std::unique_ptr<Database>> Open(std::unique_ptr<kv::Engine> engine,
+                                                const DatabaseOptions& options);
   ~Database();
 
   // Cancels the session's running statement when pid and secret match; false otherwise.
   bool Cancel(int32_t pid, int32_t secret);
   // Sessions end with 57P01 at their next statement; running ones are cancelled.
   void BeginShutdown();
-  // Finds what SCRAM needs of a role: its stored verifier "SCRAM-SHA-256$..."; nullopt: no such role or no password.
+  // Finds what SCRAM needs of a role: its stored verifier "SCRAM-SHA-256$..."; nullopt: no such
+  // role or no password.
   std::optional<std::string> PasswordVerifier(std::string_view role);
   bool RoleExists(std::string_view role);
   kv::Engine* engine();

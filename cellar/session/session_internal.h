@@ -31,7 +31,8 @@ namespace cellar::session {
 
 namespace ast = sql::ast;
 
-// pg_catalog and information_schema: definitions. Rows are made by SystemRows. system_catalog.cc. Thread-safe.
+// pg_catalog and information_schema: definitions. Rows are made by SystemRows. system_catalog.cc.
+// Thread-safe.
 class SystemCatalog : public sql::VirtualCatalog {
  public:
   SystemCatalog();
@@ -60,8 +61,8 @@ class SequenceCache {
   struct State {
     std::mutex mutex;
     bool loaded = false;
-    int64_t next = 0;       // to hand out
-    int64_t left = 0;       // values still reserved in the store
+    int64_t next = 0;  // to hand out
+    int64_t left = 0;  // values still reserved in the store
     bool exhausted = false;
     int64_t last = 0;
     bool called = false;
@@ -110,9 +111,9 @@ class RoleStore {
   std::optional<Role> Find(std::string_view name);
   std::optional<Role> FindByOid(uint32_t oid);
   std::vector<Role> List();
-  Status Create(Role role);                     // 42710
-  Status Change(const Role& role);              // 42704
-  Status Drop(std::string_view name);           // 42704
+  Status Create(Role role);            // 42710
+  Status Change(const Role& role);     // 42704
+  Status Drop(std::string_view name);  // 42704
 
  private:
   kv::Engine* engine_;
@@ -120,7 +121,8 @@ class RoleStore {
   std::map<std::string, Role, std::less<>> roles_;
   uint32_t next_oid_ = 11;
 };
-// A SCRAM-SHA-256 verifier for a password given in clear, or the verifier itself when it is one already.
+// A SCRAM-SHA-256 verifier for a password given in clear, or the verifier itself when it is one
+// already.
 Result<std::string> MakePasswordVerifier(std::string_view password);
 
 struct Database::Impl {
@@ -156,7 +158,7 @@ struct Prepared {
   std::vector<Type> client_types;                   // as declared; kInvalid: infer
   bool plannable = false;                           // SELECT, VALUES, INSERT, UPDATE, DELETE
   std::shared_ptr<const sql::Plan> plan;
-  uint64_t plan_generation = 0;     // of the catalog
+  uint64_t plan_generation = 0;  // of the catalog
   uint64_t settings_generation = 0;
   int64_t planned_micros = 0;
   std::vector<Type> parameter_types;
@@ -166,24 +168,26 @@ struct Prepared {
   int64_t prepared_micros = 0;
 };
 
-// A running or runnable statement: a portal of the extended protocol, a cursor, or one simple statement.
+// A running or runnable statement: a portal of the extended protocol, a cursor, or one simple
+// statement.
 struct Portal {
   std::string name;
   std::shared_ptr<Prepared> prepared;
-  Arena arena;                        // parameters
+  Arena arena;  // parameters
   std::vector<Datum> parameters;
   sql::EvalContext context;
+  catalog::SnapshotPtr catalog;  // what the execution sees
   std::unique_ptr<sql::Execution> execution;
   bool started = false, finished = false;
   // The rest of a batch of which a row limit took only a part.
   const RowBatch* pending = nullptr;
   size_t pending_row = 0;
   uint64_t rows_sent = 0;
-  std::string tag;                    // of a finished utility statement
+  std::string tag;  // of a finished utility statement
   // Results of utility statements and of cursors that scroll or outlive their transaction.
   bool materialized = false;
   RowBatch rows;
-  size_t position = 0;                // rows before it have been fetched
+  size_t position = 0;  // rows before it have been fetched
   std::vector<ResultColumn> columns;
   bool cursor = false, scroll = false, hold = false;
   std::string query_text;
@@ -213,11 +217,12 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Impl(Database::Impl* database, SessionOptions options);
   ~Impl() override;
 
-  // session.cc: statements -------------------------------------------------------------------------------
+  // session.cc: statements
+  // -------------------------------------------------------------------------------
   Status ExecuteSimple(std::string_view text, ResultSink* sink);
   // Runs one statement inside the current transaction (opened if need be); no commit.
-  Status RunStatement(const std::shared_ptr<Prepared>& prepared, ResultSink* sink, bool send_columns,
-                      std::string* tag);
+  Status RunStatement(const std::shared_ptr<Prepared>& prepared, ResultSink* sink,
+                      bool send_columns, std::string* tag);
   Status RunUtility(const Prepared& prepared, Portal* portal, ResultSink* sink, std::string* tag);
   // Parses nothing: makes a Prepared of a parsed statement, planning it when it is a query.
   Result<std::shared_ptr<Prepared>> Prepare(std::string name, std::string text,
@@ -227,20 +232,23 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Status EnsurePlan(Prepared* prepared);
   sql::PlannerContext MakePlannerContext(std::span<const Type> parameter_types);
   Status StartPortal(Portal* portal);
-  Result<ExecuteOutcome> PumpPortal(Portal* portal, uint64_t max_rows, ResultSink* sink, bool send_columns,
-                                    bool* sent);
+  Result<ExecuteOutcome> PumpPortal(Portal* portal, uint64_t max_rows, ResultSink* sink,
+                                    bool send_columns, bool* sent);
   std::string CompletionTag(const Portal& portal) const;
   void SetUpContext(sql::EvalContext* context);
   Status AddPosition(Status status, std::string_view text) const;
-  Status Notify(ResultSink* sink, Severity severity, std::string_view sqlstate, std::string message);
+  Status Notify(ResultSink* sink, Severity severity, std::string_view sqlstate,
+                std::string message);
 
-  // transaction.cc ---------------------------------------------------------------------------------------
+  // transaction.cc
+  // ---------------------------------------------------------------------------------------
   Status EnsureTransaction(bool read_only_autocommit);
   Status Commit(ResultSink* sink);
   void Rollback();
   // After an error: the block is failed, or the implicit transaction rolled back.
   void Fail();
-  Status RunTransactionStatement(const ast::TransactionStmt& statement, ResultSink* sink, std::string* tag);
+  Status RunTransactionStatement(const ast::TransactionStmt& statement, ResultSink* sink,
+                                 std::string* tag);
   Status ApplyModes(const ast::TransactionModes& modes);
   bool in_transaction() const { return transaction != nullptr; }
   catalog::SnapshotPtr CurrentCatalog();
@@ -249,15 +257,21 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Status CheckWritable(std::string_view tag);
   // Work that uses the store outside of the client's transaction flow (sequences).
   sql::NameScope& Scope();
+  // The namespace of temporary tables, made on first use; dropped with the session.
+  Result<catalog::NamespaceId> TemporaryNamespace();
+  void DropTemporarySchema();
 
-  // ddl.cc -----------------------------------------------------------------------------------------------
+  // ddl.cc
+  // -----------------------------------------------------------------------------------------------
   // Every statement that changes the schema; *tag is its command tag.
   Status RunDdl(const Prepared& prepared, ResultSink* sink, std::string* tag);
 
-  // copy.cc ----------------------------------------------------------------------------------------------
+  // copy.cc
+  // ----------------------------------------------------------------------------------------------
   Status RunCopy(const Prepared& prepared, ResultSink* sink, std::string* tag);
 
-  // utility.cc: SET, SHOW, EXPLAIN, PREPARE, cursors, LISTEN, VACUUM, ... -----------------------------------
+  // utility.cc: SET, SHOW, EXPLAIN, PREPARE, cursors, LISTEN, VACUUM, ...
+  // -----------------------------------
   Status RunSet(const ast::VariableSetStmt& statement, ResultSink* sink, std::string* tag);
   Status RunShow(const ast::VariableShowStmt& statement, Portal* portal);
   Status RunExplain(const ast::ExplainStmt& statement, const Prepared& prepared, Portal* portal);
@@ -265,17 +279,20 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Status DeclareCursor(const ast::DeclareCursorStmt& statement, const Prepared& prepared);
   Status SendParameterChanges(ResultSink* sink);
 
-  // system_rows.cc: rows of pg_catalog (sql::VirtualRows) -------------------------------------------------
+  // system_rows.cc: rows of pg_catalog (sql::VirtualRows)
+  // -------------------------------------------------
   Status Generate(std::string_view schema, std::string_view table, int key_column, Datum key,
                   RowBatch* rows) override;
 
-  // functions.cc, catalog_functions.cc: sql::SessionFunctions ---------------------------------------------
+  // functions.cc, catalog_functions.cc: sql::SessionFunctions
+  // ---------------------------------------------
   std::string CurrentUser() override { return user; }
   std::string SessionUser() override { return session_user; }
   std::string CurrentDatabase() override { return database_name; }
   std::vector<std::string> CurrentSchemas(bool implicit) override;
   Result<std::string> GetSetting(std::string_view name, bool missing_ok, bool* missing) override;
-  Result<std::string> SetSetting(std::string_view name, std::string_view value, bool local) override;
+  Result<std::string> SetSetting(std::string_view name, std::string_view value,
+                                 bool local) override;
   int32_t BackendPid() override { return pid; }
   Result<int64_t> NextValue(uint32_t sequence) override;
   Result<int64_t> CurrentValue(uint32_t sequence) override;
@@ -283,7 +300,8 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Result<int64_t> SetValue(uint32_t sequence, int64_t value, bool called) override;
   Result<uint32_t> LookupReg(TypeId kind, std::string_view name) override;
   std::string PrintReg(TypeId kind, uint32_t oid) override;
-  Result<Datum> CatalogFunction(std::string_view name, std::span<const Datum> args, Arena* arena) override;
+  Result<Datum> CatalogFunction(std::string_view name, std::span<const Datum> args,
+                                Arena* arena) override;
 
   // Schema names by namespace ("public" for the database's own), for printing and pg_namespace.
   std::string SchemaName(catalog::NamespaceId id);
@@ -311,7 +329,7 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   std::map<uint64_t, int64_t> sequence_values;  // currval by relation oid
   std::optional<uint32_t> last_sequence;
   uint64_t random_state[2] = {0, 0};
-  ResultSink* current_sink = nullptr;           // while a statement runs, for notices
+  ResultSink* current_sink = nullptr;  // while a statement runs, for notices
 };
 
 // Microseconds since 2000-01-01 UTC.

@@ -1,0 +1,880 @@
+// Sessions: statements from text to results, in the simple and the extended protocol's ways.
+#include "cellar/session/session.h"
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "cellar/base/check.h"
+#include "cellar/base/sqlstate.h"
+#include "cellar/session/session_internal.h"
+
+namespace cellar::session {
+
+int64_t NowMicros() {
+  constexpr int64_t kEpochShiftMicros = int64_t{946684800} * 1000000;  // 1970 to 2000
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+             .count() -
+         kEpochShiftMicros;
+}
+
+namespace {
+
+// Times a statement that is its own transaction is run again after a conflict.
+constexpr int kMaxRetries = 50;
+constexpr size_t kMaxPrepared = 10000;
+constexpr size_t kMaxPortals = 10000;
+// A plan is made anew after this long, so that it follows the tables' sizes.
+constexpr int64_t kPlanLifeMicros = int64_t{20} * 1000000;
+constexpr int64_t kEstimateLifeMicros = int64_t{10} * 1000000;
+
+uint64_t NextRandom(void* state) {  // xorshift128+
+  uint64_t* s = static_cast<uint64_t*>(state);
+  uint64_t x = s[0];
+  const uint64_t y = s[1];
+  s[0] = y;
+  x ^= x << 23;
+  s[1] = x ^ y ^ (x >> 17) ^ (y >> 26);
+  return s[1] + y;
+}
+
+bool IsPlannable(const ast::Node& node) {
+  switch (node.kind) {
+    case ast::NodeKind::kSelect:
+    case ast::NodeKind::kInsert:
+    case ast::NodeKind::kUpdate:
+    case ast::NodeKind::kDelete: return true;
+    default: return false;
+  }
+}
+
+bool EndsFailedBlock(const ast::Node& node) {
+  if (node.kind != ast::NodeKind::kTransaction) return false;
+  switch (node.As<ast::TransactionStmt>().transaction_kind) {
+    case ast::TransactionKind::kCommit:
+    case ast::TransactionKind::kRollback:
+    case ast::TransactionKind::kRollbackTo: return true;
+    default: return false;
+  }
+}
+
+Status FailedBlockError() {
+  return SqlError(
+      Code::kInvalid, sqlstate::kInFailedSqlTransaction,
+      "current transaction is aborted, commands ignored until end of transaction block");
+}
+
+// Statements that manage transactions by themselves.
+bool IsTransactionControl(const ast::Node& node) {
+  return node.kind == ast::NodeKind::kTransaction;
+}
+
+bool ShouldRetry(const Status& status) { return status.code() == Code::kConflict; }
+
+void BackOff(int attempt, uint64_t random) {
+  const uint64_t ceiling = uint64_t{50} << std::min(attempt, 8);  // microseconds
+  std::this_thread::sleep_for(std::chrono::microseconds(random % ceiling));
+}
+
+std::vector<ResultColumn> ColumnsOf(const sql::Plan& plan) {
+  std::vector<ResultColumn> columns;
+  for (const sql::OutputColumn& column : plan.output) {
+    columns.push_back({column.name, column.type, column.table_oid, column.attnum});
+  }
+  return columns;
+}
+
+// Rows [start, end) of a batch, borrowing its bytes.
+void Slice(const RowBatch& from, size_t start, size_t end, RowBatch* to) {
+  to->columns().resize(from.num_columns());
+  for (size_t c = 0; c < from.num_columns(); ++c) {
+    const ColumnVector& source = from.column(c);
+    ColumnVector& target = to->column(c);
+    target.Reset(source.type());
+    target.Resize(end - start);
+    for (size_t row = start; row < end; ++row) target.Set(row - start, source.Get(row));
+  }
+  to->SetSize(end - start);
+}
+
+}  // namespace
+
+// ---- Session::Impl
+// ----------------------------------------------------------------------------------------
+
+Session::Impl::Impl(Database::Impl* database, SessionOptions session_options)
+    : db(database), options(std::move(session_options)) {
+  user = session_user = options.user;
+  database_name = options.database;
+  std::random_device device;
+  random_state[0] = (uint64_t{device()} << 32) | device();
+  random_state[1] = (uint64_t{device()} << 32) | device() | 1;
+  secret = static_cast<int32_t>(device());
+}
+
+Session::Impl::~Impl() {
+  Rollback();
+  portals.clear();
+}
+
+sql::NameScope& Session::Impl::Scope() {
+  if (scope_generation != settings.generation()) {
+    scope_generation = settings.generation();
+    scope.database_name = database_name;
+    scope.database = database_id;
+    scope.search_path.clear();
+    for (const std::string& schema : settings.GetList("search_path")) {
+      scope.search_path.push_back(schema == "$user" ? user : schema);
+    }
+  }
+  scope.temporary = temporary_namespace;
+  return scope;
+}
+
+void Session::Impl::SetUpContext(sql::EvalContext* context) {
+  context->format = settings.format();
+  context->statement_micros = NowMicros();
+  context->transaction_micros =
+      transaction != nullptr ? transaction->start_micros : context->statement_micros;
+  context->format.now_micros = context->transaction_micros;
+  context->cancel = &cancel;
+  context->session = this;
+  context->random = &NextRandom;
+  context->random_state = random_state;
+  context->clock_micros = &NowMicros;
+}
+
+sql::PlannerContext Session::Impl::MakePlannerContext(std::span<const Type> parameter_types) {
+  sql::PlannerContext context;
+  context.catalog = CurrentCatalog();
+  context.scope = &Scope();
+  context.virtual_catalog = &db->system;
+  context.parameter_types = parameter_types;
+  context.enable_index_scan = settings.GetBool("enable_indexscan");
+  context.enable_hash_join = settings.GetBool("enable_hashjoin");
+  context.enable_lookup_join =
+      settings.GetBool("enable_lookupjoin") && settings.GetBool("enable_nestloop");
+  context.enable_sort_elision = settings.GetBool("enable_sortelision");
+  context.estimate_rows = [this](const catalog::TableDescriptor& table) -> double {
+    const int64_t now = NowMicros();
+    {
+      std::lock_guard lock(db->estimates_mutex);
+      auto at = db->estimates.find(table.id.value);
+      if (at != db->estimates.end() && now - at->second.made_micros < kEstimateLifeMicros)
+        return at->second.rows;
+    }
+    std::unique_ptr<kv::Transaction> reader;
+    std::optional<table::Access> own;
+    table::Access* access = transaction != nullptr ? transaction->access.get() : nullptr;
+    if (access == nullptr) {
+      kv::TransactionOptions kv_options;
+      kv_options.read_only = true;
+      reader = db->engine->Begin(kv_options);
+      own.emplace(reader.get(), &cancel);
+      access = &*own;
+    }
+    Result<uint64_t> rows = access->EstimateRows(table);
+    const double estimate = rows.ok() ? static_cast<double>(*rows) : 1000;
+    std::lock_guard lock(db->estimates_mutex);
+    db->estimates[table.id.value] = {estimate, now};
+    return estimate;
+  };
+  return context;
+}
+
+Status Session::Impl::AddPosition(Status status, std::string_view text) const {
+  if (status.ok() || status.position() > 0 || status.location() < 0) return status;
+  const size_t limit = std::min(text.size(), static_cast<size_t>(status.location()));
+  int characters = 1;
+  for (size_t i = 0; i < limit; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) ++characters;
+  }
+  return std::move(status).WithPosition(characters);
+}
+
+Status Session::Impl::Notify(ResultSink* sink, Severity severity, std::string_view sqlstate,
+                             std::string message) {
+  const std::string level = *settings.Get("client_min_messages");
+  if (level == "error") return Status();
+  if (level == "warning" && severity != Severity::kWarning) return Status();
+  if (sink == nullptr) return Status();
+  return sink->OnNotice(Notice{severity, std::string(sqlstate), std::move(message), "", ""});
+}
+
+Status Session::Impl::SendParameterChanges(ResultSink* sink) {
+  if (sink == nullptr) return Status();
+  for (const std::string& name : settings.TakeChanges()) {
+    CELLAR_TRY(sink->OnParameter(name, *settings.Get(name)));
+  }
+  return Status();
+}
+
+// ---- Preparing
+// --------------------------------------------------------------------------------------------
+
+Status Session::Impl::PlanPrepared(Prepared* prepared) {
+  sql::PlannerContext context = MakePlannerContext(prepared->client_types);
+  sql::EvalContext fold;
+  Arena arena;
+  SetUpContext(&fold);
+  fold.set_arena(&arena);
+  context.fold = &fold;
+  CELLAR_TRY_ASSIGN(prepared->plan, sql::PlanStatement(*prepared->statement->ast, context));
+  prepared->plan_generation = context.catalog->generation();
+  prepared->settings_generation = settings.generation();
+  prepared->planned_micros = fold.statement_micros;
+  prepared->parameter_types = prepared->plan->parameter_types;
+  prepared->returns_rows = prepared->plan->returns_rows;
+  return Status();
+}
+
+Status Session::Impl::EnsurePlan(Prepared* prepared) {
+  if (!prepared->plannable) return Status();
+  const bool own_changes =
+      transaction != nullptr && transaction->editor != nullptr && transaction->editor->changed();
+  if (prepared->plan != nullptr && !own_changes &&
+      prepared->settings_generation == settings.generation() &&
+      prepared->plan_generation == CurrentCatalog()->generation() &&
+      NowMicros() - prepared->planned_micros < kPlanLifeMicros) {
+    return Status();
+  }
+  std::vector<ResultColumn> before = std::move(prepared->columns);
+  const bool had_plan = prepared->plan != nullptr;
+  std::vector<Type> types = prepared->parameter_types;
+  if (had_plan) prepared->client_types = types;  // what was announced stays
+  Status status = PlanPrepared(prepared);
+  if (!status.ok()) {
+    prepared->columns = std::move(before);
+    return status;
+  }
+  prepared->columns = ColumnsOf(*prepared->plan);
+  if (had_plan && prepared->returns_rows) {
+    bool same = before.size() == prepared->columns.size();
+    for (size_t i = 0; same && i < before.size(); ++i)
+      same = before[i].type == prepared->columns[i].type;
+    if (!same) {
+      prepared->plan.reset();
+      prepared->columns = std::move(before);
+      return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
+                      "cached plan must not change result type");
+    }
+  }
+  return Status();
+}
+
+Result<std::shared_ptr<Prepared>> Session::Impl::Prepare(
+    std::string name, std::string text, std::shared_ptr<const sql::Statement> statement,
+    std::vector<Type> client_types) {
+  auto prepared = std::make_shared<Prepared>();
+  prepared->name = std::move(name);
+  prepared->text = std::move(text);
+  prepared->statement = std::move(statement);
+  prepared->client_types = std::move(client_types);
+  prepared->prepared_micros = NowMicros();
+  if (prepared->statement->ast == nullptr) return prepared;
+  const ast::Node& node = *prepared->statement->ast;
+  prepared->plannable = IsPlannable(node);
+  if (failed && !EndsFailedBlock(node)) return FailedBlockError();
+  if (prepared->plannable) {
+    Status status = EnsurePlan(prepared.get());
+    if (!status.ok()) return AddPosition(std::move(status), prepared->text);
+    return prepared;
+  }
+  prepared->parameter_types = prepared->client_types;
+  const Type text_type = MakeType(TypeId::kText);
+  switch (node.kind) {
+    case ast::NodeKind::kVariableShow: {
+      const std::string& shown = node.As<ast::VariableShowStmt>().name;
+      prepared->returns_rows = true;
+      if (shown == "all") {
+        prepared->columns = {
+            {"name", text_type}, {"setting", text_type}, {"description", text_type}};
+      } else {
+        prepared->columns = {{settings.CanonicalName(shown), text_type}};
+      }
+      break;
+    }
+    case ast::NodeKind::kExplain:
+      prepared->returns_rows = true;
+      prepared->columns = {{"QUERY PLAN", text_type}};
+      break;
+    case ast::NodeKind::kFetch: {
+      const auto& fetch = node.As<ast::FetchStmt>();
+      auto portal = portals.find(fetch.cursor);
+      if (!fetch.move && portal != portals.end()) {
+        prepared->returns_rows = true;
+        prepared->columns = portal->second->columns;
+      }
+      break;
+    }
+    case ast::NodeKind::kExecute: {
+      auto target = statements.find(node.As<ast::ExecuteStmt>().name);
+      if (target != statements.end()) {
+        prepared->returns_rows = target->second->returns_rows;
+        prepared->columns = target->second->columns;
+      }
+      break;
+    }
+    default: break;
+  }
+  return prepared;
+}
+
+// ---- Running
+// ----------------------------------------------------------------------------------------------
+
+Status Session::Impl::StartPortal(Portal* portal) {
+  Prepared& prepared = *portal->prepared;
+  CELLAR_TRY(EnsurePlan(&prepared));
+  const sql::Plan& plan = *prepared.plan;
+  const bool alone = !in_block && transaction == nullptr;
+  CELLAR_TRY(EnsureTransaction(alone && plan.read_only && !plan.locks_rows));
+  if (!plan.read_only) CELLAR_TRY(CheckWritable(prepared.statement->tag));
+  if (in_block || !plan.read_only) CELLAR_TRY(RequireTables(plan));
+  SetUpContext(&portal->context);
+  portal->context.parameters = portal->parameters;
+  sql::ExecEnvironment environment;
+  environment.access = transaction->access.get();
+  environment.context = &portal->context;
+  environment.virtual_rows = this;
+  catalog::SnapshotPtr catalog = CurrentCatalog();
+  environment.catalog = catalog.get();
+  portal->catalog = std::move(catalog);
+  environment.lock_timeout_ms = settings.GetInt("lock_timeout");
+  environment.memory_limit_bytes = db->options.memory_limit_bytes;
+  CELLAR_TRY_ASSIGN(portal->execution, sql::Execution::Open(prepared.plan, environment));
+  portal->started = true;
+  portal->columns = prepared.columns;
+  return Status();
+}
+
+Result<ExecuteOutcome> Session::Impl::PumpPortal(Portal* portal, uint64_t max_rows,
+                                                 ResultSink* sink, bool send_columns, bool* sent) {
+  const bool returns_rows = portal->materialized || portal->prepared->returns_rows;
+  uint64_t left = max_rows == 0 ? UINT64_MAX : max_rows;
+  bool columns_sent = !send_columns || !returns_rows;
+  RowBatch slice;
+  while (!portal->finished) {
+    if (portal->pending == nullptr) {
+      if (portal->materialized) {
+        if (portal->position >= portal->rows.size()) {
+          portal->finished = true;
+          break;
+        }
+        portal->pending = &portal->rows;
+        portal->pending_row = portal->position;
+      } else {
+        CELLAR_TRY_ASSIGN(portal->pending, portal->execution->Next());
+        portal->pending_row = 0;
+        if (portal->pending == nullptr) {
+          portal->finished = true;
+          break;
+        }
+      }
+    }
+    if (!columns_sent) {
+      *sent = true;
+      CELLAR_TRY(sink->OnColumns(portal->columns));
+      columns_sent = true;
+    }
+    const size_t available = portal->pending->size() - portal->pending_row;
+    const size_t count = static_cast<size_t>(std::min<uint64_t>(left, available));
+    *sent = true;
+    if (count == portal->pending->size()) {
+      CELLAR_TRY(sink->OnRows(*portal->pending));
+    } else {
+      Slice(*portal->pending, portal->pending_row, portal->pending_row + count, &slice);
+      CELLAR_TRY(sink->OnRows(slice));
+    }
+    portal->rows_sent += count;
+    portal->pending_row += count;
+    if (portal->materialized) portal->position += count;
+    left -= count;
+    if (portal->pending_row >= portal->pending->size()) portal->pending = nullptr;
+    if (left == 0 && max_rows != 0) return ExecuteOutcome::kSuspended;
+  }
+  if (!columns_sent) {
+    *sent = true;
+    CELLAR_TRY(sink->OnColumns(portal->columns));
+  }
+  return ExecuteOutcome::kComplete;
+}
+
+std::string Session::Impl::CompletionTag(const Portal& portal) const {
+  if (!portal.tag.empty()) return portal.tag;
+  const Prepared& prepared = *portal.prepared;
+  const uint64_t affected =
+      portal.execution != nullptr ? portal.execution->rows_affected() : portal.rows_sent;
+  switch (prepared.plan->kind) {
+    case sql::StatementKind::kInsert: return fmt::format("INSERT 0 {}", affected);
+    case sql::StatementKind::kUpdate: return fmt::format("UPDATE {}", affected);
+    case sql::StatementKind::kDelete: return fmt::format("DELETE {}", affected);
+    case sql::StatementKind::kSelect: return fmt::format("SELECT {}", portal.rows_sent);
+  }
+  return "SELECT 0";
+}
+
+Status Session::Impl::RunStatement(const std::shared_ptr<Prepared>& prepared, ResultSink* sink,
+                                   bool send_columns, std::string* tag) {
+  Portal portal;
+  portal.prepared = prepared;
+  bool sent = false;
+  if (prepared->plannable) {
+    CELLAR_TRY(StartPortal(&portal));
+  } else {
+    CELLAR_TRY(RunUtility(*prepared, &portal, sink, &portal.tag));
+    if (!portal.materialized) {
+      *tag = portal.tag;
+      return Status();
+    }
+  }
+  CELLAR_TRY_ASSIGN(ExecuteOutcome outcome, PumpPortal(&portal, 0, sink, send_columns, &sent));
+  CELLAR_CHECK(outcome == ExecuteOutcome::kComplete);
+  *tag = CompletionTag(portal);
+  return Status();
+}
+
+namespace {
+
+// Remembers whether anything has reached the client, after which nothing may be run again.
+class WatchingSink : public ResultSink {
+ public:
+  explicit WatchingSink(ResultSink* sink) : sink_(sink) {}
+  bool touched() const { return touched_; }
+
+  Status OnColumns(std::span<const ResultColumn> columns) override {
+    return Touch().OnColumns(columns);
+  }
+  Status OnRows(const RowBatch& batch) override { return Touch().OnRows(batch); }
+  Status OnComplete(std::string_view tag) override { return Touch().OnComplete(tag); }
+  Status OnEmptyQuery() override { return Touch().OnEmptyQuery(); }
+  Status OnNotice(const Notice& notice) override { return sink_->OnNotice(notice); }
+  Status OnParameter(std::string_view name, std::string_view value) override {
+    return sink_->OnParameter(name, value);
+  }
+  Status OnNotification(int32_t pid, std::string_view channel, std::string_view payload) override {
+    return sink_->OnNotification(pid, channel, payload);
+  }
+  Status OnCopyIn(int columns, bool binary) override { return Touch().OnCopyIn(columns, binary); }
+  Result<bool> ReadCopyData(std::string* chunk) override { return Touch().ReadCopyData(chunk); }
+  Status OnCopyOut(int columns, bool binary) override { return Touch().OnCopyOut(columns, binary); }
+  Status OnCopyData(std::string_view data) override { return Touch().OnCopyData(data); }
+  Status OnCopyOutEnd() override { return Touch().OnCopyOutEnd(); }
+
+ private:
+  ResultSink& Touch() {
+    touched_ = true;
+    return *sink_;
+  }
+  ResultSink* sink_;
+  bool touched_ = false;
+};
+
+// Arms the statement timeout for the time of one client message.
+class StatementScope {
+ public:
+  StatementScope(Session::Impl* session, ResultSink* sink) : session_(session) {
+    session->current_sink = sink;
+    const int64_t timeout = session->settings.GetInt("statement_timeout");
+    session->cancel.SetDeadline(timeout > 0 ? std::chrono::steady_clock::now() +
+                                                  std::chrono::milliseconds(timeout)
+                                            : std::chrono::steady_clock::time_point());
+  }
+  ~StatementScope() {
+    session_->current_sink = nullptr;
+    session_->cancel.SetDeadline(std::chrono::steady_clock::time_point());
+    if (!session_->db->shutting_down.load(std::memory_order_relaxed)) session_->cancel.Clear();
+  }
+  StatementScope(const StatementScope&) = delete;
+  StatementScope& operator=(const StatementScope&) = delete;
+
+ private:
+  Session::Impl* session_;
+};
+
+}  // namespace
+
+Status Session::Impl::ExecuteSimple(std::string_view text, ResultSink* sink) {
+  StatementScope statement_scope(this, sink);
+  Result<std::vector<sql::Statement>> parsed = sql::Parse(text);
+  if (!parsed.ok()) {
+    Fail();
+    return AddPosition(parsed.status(), text);
+  }
+  if (parsed->empty()) return sink->OnEmptyQuery();
+  const bool single = parsed->size() == 1;
+  std::string whole(text);
+  for (sql::Statement& one : *parsed) {
+    auto statement = std::make_shared<const sql::Statement>(std::move(one));
+    WatchingSink watch(sink);
+    std::string tag;
+    Status status;
+    for (int attempt = 0;; ++attempt) {
+      status = cancel.Check();
+      if (status.ok() && failed && !EndsFailedBlock(*statement->ast)) status = FailedBlockError();
+      const bool alone = single && !in_block && transaction == nullptr;
+      if (status.ok()) {
+        Result<std::shared_ptr<Prepared>> prepared = Prepare("", whole, statement, {});
+        status = prepared.ok() ? RunStatement(*prepared, &watch, true, &tag) : prepared.status();
+        if (status.ok() && !IsTransactionControl(*statement->ast) && alone && !in_block)
+          status = Commit(&watch);
+      }
+      if (status.ok()) break;
+      Fail();
+      if (!alone || watch.touched() || !ShouldRetry(status) || attempt >= kMaxRetries) break;
+      BackOff(attempt, NextRandom(random_state));
+    }
+    if (!status.ok()) return AddPosition(std::move(status), text);
+    CELLAR_TRY(SendParameterChanges(sink));
+    // In a transaction of several statements the tags come as the statements end, as in PostgreSQL.
+    CELLAR_TRY(sink->OnComplete(tag));
+  }
+  if (transaction != nullptr && !in_block) {
+    Status status = Commit(sink);
+    if (!status.ok()) return status;
+  }
+  for (const NotificationHub::Message& message : db->notifications.Take(pid)) {
+    CELLAR_TRY(sink->OnNotification(message.pid, message.channel, message.payload));
+  }
+  return Status();
+}
+
+// ---- Session
+// ----------------------------------------------------------------------------------------------
+
+Session::Session() = default;
+
+Session::~Session() {
+  if (impl_ == nullptr) return;
+  Database::Impl* db = impl_->db;
+  {
+    std::lock_guard lock(db->sessions_mutex);
+    db->sessions.erase(impl_->pid);
+  }
+  db->notifications.Unlisten(impl_->pid, "");
+  {
+    std::lock_guard lock(db->advisory_mutex);
+    for (auto at = db->advisory_locks.begin(); at != db->advisory_locks.end();) {
+      at = at->second.first == impl_->pid ? db->advisory_locks.erase(at) : std::next(at);
+    }
+  }
+  db->advisory_released.notify_all();
+  impl_->Rollback();
+  impl_->DropTemporarySchema();
+}
+
+Result<std::unique_ptr<Session>> Session::Open(Database* database, const SessionOptions& options) {
+  Database::Impl* db = database->impl();
+  if (db->shutting_down.load()) {
+    return SqlError(Code::kUnavailable, sqlstate::kCannotConnectNow,
+                    "the database system is shutting down");
+  }
+  std::unique_ptr<Session> session(new Session);  // NOLINT: private constructor
+  session->impl_ = std::make_unique<Impl>(db, options);
+  Impl& impl = *session->impl_;
+  catalog::NamespacePtr space =
+      db->catalog->Current()->FindNamespace(catalog::kRootNamespace, options.database);
+  if (space == nullptr) {
+    return SqlError(Code::kNotFound, sqlstate::kInvalidCatalogName,
+                    "database \"{}\" does not exist", options.database);
+  }
+  impl.database_id = space->id;
+  CELLAR_TRY(impl.settings.SetDefault("session_authorization", options.user));
+  if (!db->options.durable_commits)
+    CELLAR_TRY(impl.settings.SetDefault("synchronous_commit", "off"));
+  for (const auto& [name, value] : options.settings) {
+    if (!impl.settings.Get(name) && name.find('.') == std::string::npos) {
+      return SqlError(Code::kInvalid, sqlstate::kUndefinedObject,
+                      "unrecognized configuration parameter \"{}\"", name);
+    }
+    std::string plain = value;
+    if (plain.size() >= 2 && plain.front() == '\'' && plain.back() == '\'')
+      plain = plain.substr(1, plain.size() - 2);
+    CELLAR_TRY(impl.settings.SetDefault(name, plain));
+  }
+  (void)impl.settings.TakeChanges();
+  impl.pid = db->next_pid.fetch_add(1);
+  std::lock_guard lock(db->sessions_mutex);
+  db->sessions[impl.pid] = &impl;
+  return session;
+}
+
+Status Session::ExecuteSimple(std::string_view text, ResultSink* sink) {
+  return impl_->ExecuteSimple(text, sink);
+}
+
+Status Session::Parse(const std::string& name, std::string_view text,
+                      std::span<const uint32_t> parameter_oids, ResultSink* sink) {
+  Impl& impl = *impl_;
+  StatementScope statement_scope(&impl, sink);
+  auto run = [&]() -> Status {
+    CELLAR_TRY(impl.cancel.Check());
+    if (!name.empty() && impl.statements.count(name) != 0) {
+      return SqlError(Code::kExists, sqlstate::kDuplicatePreparedStatement,
+                      "prepared statement \"{}\" already exists", name);
+    }
+    if (impl.statements.size() >= kMaxPrepared) {
+      return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
+                      "too many prepared statements");
+    }
+    Result<sql::Statement> parsed = sql::ParseOne(text);
+    if (!parsed.ok()) return impl.AddPosition(parsed.status(), text);
+    std::vector<Type> types;
+    for (uint32_t oid : parameter_oids) {
+      std::optional<Type> type = oid == 0 ? Type{} : TypeFromOid(oid);
+      if (!type) {
+        return SqlError(Code::kInvalid, sqlstate::kUndefinedObject,
+                        "type with OID {} does not exist", oid);
+      }
+      if (type->id == TypeId::kUnknown) type = Type{};
+      types.push_back(*type);
+    }
+    CELLAR_TRY_ASSIGN(
+        std::shared_ptr<Prepared> prepared,
+        impl.Prepare(name, std::string(text),
+                     std::make_shared<const sql::Statement>(std::move(*parsed)), std::move(types)));
+    impl.statements[name] = std::move(prepared);
+    return Status();
+  };
+  Status status = run();
+  if (!status.ok()) impl.Fail();
+  return status;
+}
+
+Result<StatementDescription> Session::DescribeStatement(const std::string& name) {
+  auto at = impl_->statements.find(name);
+  if (at == impl_->statements.end()) {
+    impl_->Fail();
+    return SqlError(Code::kNotFound, sqlstate::kInvalidSqlStatementName,
+                    name.empty() ? "unnamed prepared statement does not exist"
+                                 : "prepared statement \"{}\" does not exist",
+                    name);
+  }
+  const Prepared& prepared = *at->second;
+  StatementDescription description;
+  for (const Type& type : prepared.parameter_types) {
+    description.parameter_oids.push_back(type.id == TypeId::kInvalid ? 25 : OidOf(type));
+  }
+  description.columns = prepared.columns;
+  description.returns_rows = prepared.returns_rows;
+  return description;
+}
+
+Status Session::Bind(const std::string& portal_name, const std::string& statement_name,
+                     std::span<const BoundParameter> parameters) {
+  Impl& impl = *impl_;
+  auto run = [&]() -> Status {
+    auto at = impl.statements.find(statement_name);
+    if (at == impl.statements.end()) {
+      return SqlError(Code::kNotFound, sqlstate::kInvalidSqlStatementName,
+                      statement_name.empty() ? "unnamed prepared statement does not exist"
+                                             : "prepared statement \"{}\" does not exist",
+                      statement_name);
+    }
+    const std::shared_ptr<Prepared>& prepared = at->second;
+    if (impl.failed && prepared->statement->ast != nullptr &&
+        !EndsFailedBlock(*prepared->statement->ast)) {
+      return FailedBlockError();
+    }
+    if (parameters.size() != prepared->parameter_types.size()) {
+      return SqlError(
+          Code::kInvalid, sqlstate::kProtocolViolation,
+          "bind message supplies {} parameters, but prepared statement \"{}\" requires {}",
+          parameters.size(), statement_name, prepared->parameter_types.size());
+    }
+    auto existing = impl.portals.find(portal_name);
+    if (existing != impl.portals.end() && !portal_name.empty()) {
+      return SqlError(Code::kExists, sqlstate::kDuplicateCursor, "cursor \"{}\" already exists",
+                      portal_name);
+    }
+    if (impl.portals.size() >= kMaxPortals) {
+      return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded, "too many portals");
+    }
+    auto portal = std::make_unique<Portal>();
+    portal->name = portal_name;
+    portal->prepared = prepared;
+    portal->columns = prepared->columns;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const BoundParameter& parameter = parameters[i];
+      Type type = prepared->parameter_types[i];
+      if (type.id == TypeId::kInvalid) type = MakeType(TypeId::kText);
+      if (parameter.is_null) {
+        portal->parameters.push_back(Datum());
+        continue;
+      }
+      Result<Datum> value =
+          parameter.binary
+              ? ParseDatumBinary(parameter.bytes, type, &portal->arena)
+              : ParseDatum(parameter.bytes, type, impl.settings.format(), &portal->arena);
+      if (!value.ok()) {
+        return value.status().context().empty()
+                   ? std::move(value).status().WithContext(
+                         fmt::format("portal \"{}\" parameter ${}", portal_name, i + 1))
+                   : std::move(value).status();
+      }
+      portal->parameters.push_back(CopyDatum(*value, type, &portal->arena));
+    }
+    impl.portals[portal_name] = std::move(portal);
+    return Status();
+  };
+  Status status = run();
+  if (!status.ok()) impl.Fail();
+  return status;
+}
+
+Result<std::vector<ResultColumn>> Session::DescribePortal(const std::string& name,
+                                                          bool* returns_rows) {
+  auto at = impl_->portals.find(name);
+  if (at == impl_->portals.end()) {
+    impl_->Fail();
+    return SqlError(Code::kNotFound, sqlstate::kInvalidCursorName, "portal \"{}\" does not exist",
+                    name);
+  }
+  const Portal& portal = *at->second;
+  *returns_rows = portal.materialized || portal.prepared->returns_rows;
+  return portal.columns;
+}
+
+Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t max_rows,
+                                              bool sync_follows, ResultSink* sink) {
+  Impl& impl = *impl_;
+  StatementScope statement_scope(&impl, sink);
+  auto run = [&]() -> Result<ExecuteOutcome> {
+    CELLAR_TRY(impl.cancel.Check());
+    auto at = impl.portals.find(name);
+    if (at == impl.portals.end()) {
+      return SqlError(Code::kNotFound, sqlstate::kInvalidCursorName, "portal \"{}\" does not exist",
+                      name);
+    }
+    Portal* portal = at->second.get();
+    const Prepared& prepared = *portal->prepared;
+    if (prepared.statement->ast == nullptr) {
+      CELLAR_TRY(sink->OnEmptyQuery());
+      return ExecuteOutcome::kComplete;
+    }
+    const ast::Node& node = *prepared.statement->ast;
+    if (impl.failed && !EndsFailedBlock(node)) return FailedBlockError();
+    const bool alone =
+        sync_follows && !impl.in_block && impl.transaction == nullptr && !portal->started;
+    bool sent = false;
+    for (int attempt = 0;; ++attempt) {
+      auto once = [&]() -> Result<ExecuteOutcome> {
+        if (!portal->started && !portal->materialized) {
+          if (prepared.plannable) {
+            CELLAR_TRY(impl.StartPortal(portal));
+          } else {
+            // Transaction statements destroy portals: keep this one out of their way.
+            std::unique_ptr<Portal> kept = std::move(impl.portals[name]);
+            impl.portals.erase(name);
+            Status status = impl.RunUtility(prepared, kept.get(), sink, &kept->tag);
+            impl.portals[name] = std::move(kept);
+            CELLAR_TRY(std::move(status));
+            portal->started = true;
+            if (!portal->materialized) portal->finished = true;
+          }
+        }
+        return impl.PumpPortal(portal, max_rows, sink, false, &sent);
+      };
+      Result<ExecuteOutcome> outcome = once();
+      std::string tag;
+      if (outcome.ok() && *outcome == ExecuteOutcome::kComplete) {
+        tag = impl.CompletionTag(*portal);
+        if (alone && !impl.in_block && impl.transaction != nullptr) {
+          portal->execution.reset();
+          portal->pending = nullptr;
+          // The commit would drop portals that run in the transaction; this one is done.
+          std::unique_ptr<Portal> kept = std::move(impl.portals[name]);
+          impl.portals.erase(name);
+          Status committed = impl.Commit(sink);
+          impl.portals[name] = std::move(kept);
+          if (!committed.ok()) outcome = committed;
+        }
+      }
+      if (outcome.ok()) {
+        if (*outcome == ExecuteOutcome::kComplete) {
+          CELLAR_TRY(impl.SendParameterChanges(sink));
+          CELLAR_TRY(sink->OnComplete(tag));
+        }
+        return outcome;
+      }
+      if (!alone || sent || !ShouldRetry(outcome.status()) || attempt >= kMaxRetries ||
+          !prepared.plannable) {
+        return outcome;
+      }
+      // Start over with the same parameters.
+      std::unique_ptr<Portal> kept = std::move(impl.portals[name]);
+      impl.portals.erase(name);
+      kept->execution.reset();
+      kept->started = kept->finished = false;
+      kept->pending = nullptr;
+      kept->rows_sent = 0;
+      impl.Rollback();
+      impl.portals[name] = std::move(kept);
+      BackOff(attempt, NextRandom(impl.random_state));
+    }
+  };
+  Result<ExecuteOutcome> outcome = run();
+  if (!outcome.ok()) {
+    std::string text;
+    if (auto at = impl.portals.find(name); at != impl.portals.end())
+      text = at->second->prepared->text;
+    Status status = impl.AddPosition(outcome.status(), text);
+    impl.Fail();
+    return status;
+  }
+  return outcome;
+}
+
+Status Session::CloseStatement(const std::string& name) {
+  impl_->statements.erase(name);
+  return Status();
+}
+
+Status Session::ClosePortal(const std::string& name) {
+  impl_->portals.erase(name);
+  return Status();
+}
+
+Status Session::Sync(ResultSink* sink) {
+  Impl& impl = *impl_;
+  Status status;
+  if (!impl.in_block && impl.transaction != nullptr) {
+    status = impl.Commit(sink);
+    if (!status.ok()) impl.Rollback();
+  }
+  if (!impl.in_block) {
+    // The unnamed portal and others of the implicit transaction end here; cursors WITH HOLD stay.
+    for (auto at = impl.portals.begin(); at != impl.portals.end();) {
+      at = at->second->hold ? std::next(at) : impl.portals.erase(at);
+    }
+    for (const NotificationHub::Message& message : impl.db->notifications.Take(impl.pid)) {
+      CELLAR_TRY(sink->OnNotification(message.pid, message.channel, message.payload));
+    }
+  }
+  return status;
+}
+
+char Session::transaction_status() const {
+  if (!impl_->in_block) return 'I';
+  return impl_->failed ? 'E' : 'T';
+}
+
+const FormatSettings& Session::format() const { return impl_->settings.format(); }
+
+std::vector<std::pair<std::string, std::string>> Session::ReportedParameters() const {
+  std::vector<std::pair<std::string, std::string>> parameters;
+  for (const std::string& name : impl_->settings.ReportedNames()) {
+    parameters.emplace_back(name, *impl_->settings.Get(name));
+  }
+  return parameters;
+}
+
+int32_t Session::pid() const { return impl_->pid; }
+int32_t Session::cancel_secret() const { return impl_->secret; }
+
+void Session::Cancel(bool shutdown) {
+  impl_->cancel.Cancel(shutdown ? CancelToken::Reason::kShutdown : CancelToken::Reason::kUser);
+}
+
+}  // namespace cellar::session

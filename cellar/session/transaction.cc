@@ -1,0 +1,322 @@
+// A session's transaction: begin, commit, rollback, savepoints, and what statements ask of it.
+#include <algorithm>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/session/session_internal.h"
+
+namespace cellar::session {
+namespace {
+
+std::string_view IsolationName(ast::Isolation isolation) {
+  switch (isolation) {
+    case ast::Isolation::kReadUncommitted: return "read uncommitted";
+    case ast::Isolation::kReadCommitted: return "read committed";
+    case ast::Isolation::kRepeatableRead: return "repeatable read";
+    default: return "serializable";
+  }
+}
+
+}  // namespace
+
+Status Session::Impl::EnsureTransaction(bool read_only_autocommit) {
+  if (transaction != nullptr) return Status();
+  if (!in_block) {
+    CELLAR_TRY(settings.Set("transaction_isolation", *settings.Get("default_transaction_isolation"),
+                            false));
+    CELLAR_TRY(settings.Set("transaction_read_only", *settings.Get("default_transaction_read_only"),
+                            false));
+  }
+  auto begun = std::make_unique<TransactionState>();
+  const std::string isolation = *settings.Get("transaction_isolation");
+  kv::TransactionOptions kv_options;
+  // READ COMMITTED and its kin run as what is stronger; REPEATABLE READ is the snapshot alone.
+  kv_options.isolation =
+      isolation == "repeatable read" ? kv::Isolation::kSnapshot : kv::Isolation::kSerializable;
+  begun->read_only = settings.GetBool("transaction_read_only") || db->options.read_only;
+  kv_options.read_only = begun->read_only || read_only_autocommit;
+  kv_options.autocommit = !in_block && read_only_autocommit;
+  begun->kv = db->engine->Begin(kv_options);
+  begun->access = std::make_unique<table::Access>(begun->kv.get(), &cancel);
+  begun->start_micros = NowMicros();
+  settings.mutable_format()->now_micros = begun->start_micros;
+  transaction = std::move(begun);
+  settings.BeginTransaction();
+  return Status();
+}
+
+catalog::SnapshotPtr Session::Impl::CurrentCatalog() {
+  if (transaction != nullptr && transaction->editor != nullptr)
+    return transaction->editor->snapshot();
+  return db->catalog->Current();
+}
+
+catalog::CatalogEditor& Session::Impl::Editor() {
+  if (transaction->editor == nullptr) {
+    transaction->editor =
+        std::make_unique<catalog::CatalogEditor>(db->catalog.get(), transaction->kv.get());
+  }
+  return *transaction->editor;
+}
+
+Status Session::Impl::RequireTables(const sql::Plan& plan) {
+  for (const catalog::TablePtr& table : plan.tables) {
+    if (!transaction->required.insert(table->id.value).second) continue;
+    // A table of this very transaction is guarded by the editor's own reads.
+    if (table->commit_version == 0) continue;
+    if (transaction->editor != nullptr &&
+        db->catalog->Current()->GetTable(table->id).get() != table.get()) {
+      continue;
+    }
+    catalog::RequireCurrent(*table, transaction->kv.get());
+  }
+  return Status();
+}
+
+Status Session::Impl::CheckWritable(std::string_view tag) {
+  if (transaction == nullptr || !transaction->read_only) return Status();
+  return SqlError(Code::kInvalid, sqlstate::kReadOnlySqlTransaction,
+                  "cannot execute {} in a read-only transaction", tag);
+}
+
+Status Session::Impl::Commit(ResultSink* sink) {
+  if (transaction == nullptr) {
+    in_block = false;
+    failed = false;
+    return Status();
+  }
+  // Cursors WITH HOLD read the rest of their rows now; other portals end with the transaction.
+  Status status;
+  for (auto at = portals.begin(); at != portals.end();) {
+    Portal& portal = *at->second;
+    if (portal.hold && !portal.finished && status.ok()) {
+      if (portal.execution != nullptr) {
+        while (true) {
+          Result<const RowBatch*> batch = portal.execution->Next();
+          if (!batch.ok()) {
+            status = batch.status();
+            break;
+          }
+          if (*batch == nullptr) break;
+          portal.rows.AppendAll(**batch);
+        }
+        portal.execution.reset();
+        portal.materialized = true;
+      }
+      ++at;
+      continue;
+    }
+    if (portal.materialized && (portal.hold || !portal.cursor)) {
+      ++at;
+      continue;
+    }
+    at = portals.erase(at);
+  }
+  std::unique_ptr<TransactionState> ending = std::move(transaction);
+  in_block = false;
+  failed = false;
+  if (status.ok()) {
+    const bool durable = *settings.Get("synchronous_commit") != "off";
+    Result<uint64_t> version = ending->kv->Commit(kv::CommitOptions{durable});
+    if (version.ok()) {
+      if (ending->editor != nullptr && ending->editor->changed()) {
+        db->catalog->Publish(*ending->editor, *version);
+        for (catalog::TableId id : ending->dropped_sequences) db->sequences->Forget(id);
+      }
+      if (!ending->notifies.empty()) db->notifications.Send(ending->notifies);
+    } else {
+      status = version.status();
+      if (status.code() == Code::kConstraint && !ending->kv->duplicate_key().empty()) {
+        catalog::SnapshotPtr catalog =
+            ending->editor != nullptr ? ending->editor->snapshot() : db->catalog->Current();
+        status = table::DuplicateKeyError(*catalog, ending->kv->duplicate_key());
+      }
+    }
+  }
+  ending->access.reset();
+  ending->editor.reset();
+  settings.EndTransaction(status.ok());
+  if (sink != nullptr) {
+    Status sent = SendParameterChanges(sink);
+    if (status.ok()) status = std::move(sent);
+  }
+  return status;
+}
+
+void Session::Impl::Rollback() {
+  for (auto at = portals.begin(); at != portals.end();) {
+    Portal& portal = *at->second;
+    at = portal.hold && portal.materialized && portal.execution == nullptr ? std::next(at)
+                                                                           : portals.erase(at);
+  }
+  if (transaction != nullptr) {
+    transaction->editor.reset();
+    transaction->access.reset();
+    transaction->kv->Abort();
+    transaction.reset();
+    settings.EndTransaction(false);
+  }
+  in_block = false;
+  failed = false;
+}
+
+void Session::Impl::Fail() {
+  if (!in_block) {
+    Rollback();
+    return;
+  }
+  failed = true;
+  // Without a savepoint to return to there is nothing to keep: locks go now.
+  if (transaction != nullptr && transaction->savepoints.empty()) {
+    portals.clear();
+    transaction->editor.reset();
+    transaction->access.reset();
+    transaction->kv->Abort();
+    transaction.reset();
+    settings.EndTransaction(false);
+  }
+}
+
+Status Session::Impl::ApplyModes(const ast::TransactionModes& modes) {
+  const bool has_read = transaction != nullptr && transaction->kv->stats().reads > 0;
+  if (modes.isolation != ast::Isolation::kUnset) {
+    const std::string_view name = IsolationName(modes.isolation);
+    if (has_read && *settings.Get("transaction_isolation") != name) {
+      return SqlError(Code::kInvalid, sqlstate::kActiveSqlTransaction,
+                      "SET TRANSACTION ISOLATION LEVEL must be called before any query");
+    }
+    CELLAR_TRY(settings.Set("transaction_isolation", name, true));
+    if (transaction != nullptr && !has_read && transaction->kv->stats().ops == 0 &&
+        transaction->savepoints.empty()) {
+      // Nothing has happened yet: begin again at the new level.
+      kv::TransactionOptions kv_options;
+      kv_options.isolation =
+          name == "repeatable read" ? kv::Isolation::kSnapshot : kv::Isolation::kSerializable;
+      kv_options.read_only = transaction->read_only;
+      transaction->editor.reset();
+      transaction->access.reset();
+      transaction->kv = db->engine->Begin(kv_options);
+      transaction->access = std::make_unique<table::Access>(transaction->kv.get(), &cancel);
+      transaction->required.clear();
+    }
+  }
+  if (modes.read_only != ast::Tristate::kUnset) {
+    const bool read_only = modes.read_only == ast::Tristate::kTrue;
+    if (!read_only && has_read && transaction->read_only) {
+      return SqlError(Code::kInvalid, sqlstate::kActiveSqlTransaction,
+                      "transaction read-write mode must be set before any query");
+    }
+    CELLAR_TRY(settings.Set("transaction_read_only", read_only ? "on" : "off", true));
+    if (transaction != nullptr) transaction->read_only = read_only;
+  }
+  if (modes.deferrable != ast::Tristate::kUnset) {
+    CELLAR_TRY(settings.Set("transaction_deferrable",
+                            modes.deferrable == ast::Tristate::kTrue ? "on" : "off", true));
+  }
+  return Status();
+}
+
+Status Session::Impl::RunTransactionStatement(const ast::TransactionStmt& statement,
+                                              ResultSink* sink, std::string* tag) {
+  switch (statement.transaction_kind) {
+    case ast::TransactionKind::kBegin:
+    case ast::TransactionKind::kStart: {
+      *tag = statement.transaction_kind == ast::TransactionKind::kBegin ? "BEGIN"
+                                                                        : "START TRANSACTION";
+      if (in_block) {
+        return Notify(sink, Severity::kWarning, sqlstate::kActiveSqlTransaction,
+                      "there is already a transaction in progress");
+      }
+      // An implicit transaction that is under way becomes the block.
+      CELLAR_TRY(EnsureTransaction(false));
+      in_block = true;
+      Status status = ApplyModes(statement.modes);
+      return status;
+    }
+    case ast::TransactionKind::kCommit:
+    case ast::TransactionKind::kRollback: {
+      const bool commit = statement.transaction_kind == ast::TransactionKind::kCommit;
+      const bool was_in_block = in_block;
+      const bool was_failed = failed;
+      *tag = commit && !was_failed ? "COMMIT" : "ROLLBACK";
+      const ast::Isolation isolation = ast::Isolation::kUnset;
+      (void)isolation;
+      std::string level = *settings.Get("transaction_isolation");
+      if (!was_in_block) {
+        CELLAR_TRY(Notify(sink, Severity::kWarning, sqlstate::kNoActiveSqlTransaction,
+                          "there is no transaction in progress"));
+      }
+      if (commit && !was_failed) {
+        CELLAR_TRY(Commit(sink));
+      } else {
+        Rollback();
+        CELLAR_TRY(SendParameterChanges(sink));
+      }
+      if (statement.chain) {
+        if (!was_in_block) {
+          return SqlError(Code::kInvalid, sqlstate::kNoActiveSqlTransaction,
+                          "{} AND CHAIN can only be used in transaction blocks",
+                          commit ? "COMMIT" : "ROLLBACK");
+        }
+        CELLAR_TRY(EnsureTransaction(false));
+        in_block = true;
+        CELLAR_TRY(settings.Set("transaction_isolation", level, true));
+      }
+      return Status();
+    }
+    case ast::TransactionKind::kSavepoint: {
+      *tag = "SAVEPOINT";
+      if (!in_block) {
+        return SqlError(Code::kInvalid, sqlstate::kNoActiveSqlTransaction,
+                        "SAVEPOINT can only be used in transaction blocks");
+      }
+      SavepointState savepoint;
+      savepoint.name = statement.name;
+      savepoint.kv = transaction->kv->Savepoint();
+      savepoint.had_editor = transaction->editor != nullptr;
+      if (savepoint.had_editor) savepoint.editor = transaction->editor->Savepoint();
+      savepoint.settings = settings.Savepoint();
+      transaction->savepoints.push_back(std::move(savepoint));
+      return Status();
+    }
+    case ast::TransactionKind::kRelease:
+    case ast::TransactionKind::kRollbackTo: {
+      const bool release = statement.transaction_kind == ast::TransactionKind::kRelease;
+      *tag = release ? "RELEASE" : "ROLLBACK";
+      if (!in_block) {
+        return SqlError(Code::kInvalid, sqlstate::kNoActiveSqlTransaction,
+                        "{} can only be used in transaction blocks",
+                        release ? "RELEASE SAVEPOINT" : "ROLLBACK TO SAVEPOINT");
+      }
+      size_t count = transaction == nullptr ? 0 : transaction->savepoints.size();
+      while (count > 0 && transaction->savepoints[count - 1].name != statement.name) --count;
+      if (count == 0) {
+        return SqlError(Code::kInvalid, sqlstate::kInvalidSavepoint,
+                        "savepoint \"{}\" does not exist", statement.name);
+      }
+      SavepointState& savepoint = transaction->savepoints[count - 1];
+      if (release) {
+        CELLAR_TRY(transaction->kv->ReleaseSavepoint(savepoint.kv));
+        transaction->savepoints.resize(count - 1);
+        return Status();
+      }
+      CELLAR_TRY(transaction->kv->RollbackTo(savepoint.kv));
+      if (savepoint.had_editor)
+        transaction->editor->RollbackTo(savepoint.editor);
+      else
+        transaction->editor.reset();
+      settings.RollbackTo(savepoint.settings);
+      for (auto at = portals.begin(); at != portals.end();) {
+        at = at->second->execution != nullptr ? portals.erase(at) : std::next(at);
+      }
+      transaction->savepoints.resize(count);
+      failed = false;
+      return SendParameterChanges(sink);
+    }
+    case ast::TransactionKind::kPrepare:
+    case ast::TransactionKind::kCommitPrepared:
+    case ast::TransactionKind::kRollbackPrepared: break;
+  }
+  return UnsupportedError("prepared transactions are not supported");
+}
+
+}  // namespace cellar::session
