@@ -92,12 +92,15 @@ inline Datum MakeDatum(TimeTz value, Arena* arena) {
 // A zone of the tz database or a fixed offset. Immutable, thread-safe.
 class TimeZone {
  public:
-  // By name, case ignored: "UTC", "Europe/Berlin", "EST5EDT", abbreviations ("PST"), ISO offsets
-  // ("+02",
-  // "-03:30"), POSIX ("UTC+3" is 3 hours WEST, "<+07>-7"). Null if unknown. Cost: reads a file the
-  // first time.
+  // By name, case ignored: "UTC", "Europe/Berlin", "EST5EDT", abbreviations ("PST"), POSIX offsets
+  // ("UTC+3",
+  // "<+07>-7", "+02"), whose sign means WEST of UTC as in AT TIME ZONE. Null if unknown. Cost:
+  // reads a file the first time.
   static std::shared_ptr<const TimeZone> Find(std::string_view name);
-  // As SET TIME ZONE <number>: hours east.
+  // As SET TIME ZONE reads its value: a plain number ("+02", "-3.5") is hours EAST, the rest like
+  // Find, without abbreviations.
+  static std::shared_ptr<const TimeZone> FindForSetting(std::string_view value);
+  // An empty name becomes POSIX's ("<+02>-02"), as PostgreSQL shows it.
   static std::shared_ptr<const TimeZone> FixedOffset(int seconds_east, std::string name);
   static const TimeZone& Utc();
 
