@@ -39,7 +39,8 @@ TEST(Splitter, EndsStatementsWherePsqlDoes) {
       {"SELECT \"x", {}, "SELECT \"x", SplitState::kDoubleQuote},
       {"SELECT $q$x", {}, "SELECT $q$x", SplitState::kDollarQuote},
       {"a; /* x", {"a"}, " /* x", SplitState::kComment},
-      {"CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN a THEN 1 END; SELECT 2; END; x;",
+      {"CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN a THEN 1 END; SELECT 2; END; "
+       "x;",
        {"CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN a THEN 1 END; SELECT 2; END",
         "x"},
        "",
