@@ -2,7 +2,6 @@
 #include "cellar/catalog/catalog.h"
 
 #include <algorithm>
-#include <random>
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/catalog/catalog_internal.h"
@@ -11,25 +10,13 @@
 namespace cellar::catalog {
 namespace {
 
-constexpr uint32_t kFormatVersion = 1;
 // Ids taken from the store at once; those not handed out when the process ends are lost.
 constexpr uint64_t kIdBlock = 32;
 constexpr int kMaxRetries = 100;
 constexpr std::string_view kFirstDatabase = "cellar";
 constexpr std::string_view kFirstOwner = "cellar";
 
-std::string HeaderKey() { return codec::SystemKey("cellar"); }
 std::string IdKey() { return codec::SystemKey("ids"); }
-
-std::string MakeStoreId() {
-  std::random_device random;
-  std::string id;
-  for (int i = 0; i < 4; ++i) {
-    uint32_t word = random();
-    id.append(reinterpret_cast<const char*>(&word), sizeof word);
-  }
-  return id;
-}
 
 NamespaceDescriptor FirstNamespace(NamespaceId id, NamespaceId parent, std::string_view name) {
   NamespaceDescriptor space;
@@ -41,13 +28,9 @@ NamespaceDescriptor FirstNamespace(NamespaceId id, NamespaceId parent, std::stri
   return space;
 }
 
-// Writes header, root, first database and the id sequence.
+// Writes root, first database and the id sequence.
 Status InitializeStore(kv::Transaction* transaction) {
   constexpr NamespaceId kDatabase{2};
-  StoreHeader header;
-  header.format_version = kFormatVersion;
-  header.store_id = MakeStoreId();
-  CELLAR_TRY(transaction->Put(HeaderKey(), EncodeStoreHeader(header)));
   CELLAR_TRY(transaction->Put(codec::DescriptorKey(kRootNamespace.value),
                               EncodeNamespace(FirstNamespace(kRootNamespace, NamespaceId{}, ""))));
   CELLAR_TRY(
@@ -60,13 +43,13 @@ Status InitializeStore(kv::Transaction* transaction) {
   return transaction->Put(IdKey(), EncodeIdSequence(kDatabase.value + 1));
 }
 
-// The header of the store; makes a new store first when there is none.
-Result<StoreHeader> OpenHeader(kv::Engine* engine) {
+// Makes the first records of a store that has none.
+Status EnsureInitialized(kv::Engine* engine) {
   for (int attempt = 0; attempt < kMaxRetries; ++attempt) {
     std::unique_ptr<kv::Transaction> transaction = engine->Begin();
     kv::PinnedValue value;
-    CELLAR_TRY_ASSIGN(bool found, transaction->Get(HeaderKey(), &value));
-    if (found) return DecodeStoreHeader(value.view());
+    CELLAR_TRY_ASSIGN(bool found, transaction->Get(IdKey(), &value));
+    if (found) return Status();
     CELLAR_TRY(InitializeStore(transaction.get()));
     Result<uint64_t> committed = transaction->Commit();
     if (!committed.ok() && committed.status().code() != Code::kConflict) {
@@ -147,21 +130,63 @@ AnyDescriptor WithCommitVersion(const AnyDescriptor& object, uint64_t version) {
   return out;
 }
 
+uint64_t IdOf(const AnyDescriptor& object) {
+  return object.table ? object.table->id.value : object.space->id.value;
+}
+uint64_t VersionOf(const AnyDescriptor& object) {
+  return object.table ? object.table->version : object.space->version;
+}
+
+// Has the engine follow the descriptor exactly, so that requiring it never gives a false alarm
+// (kv::Transaction::Require). When the engine cannot tell any more whether the record has changed
+// since it was read, reads it again.
+Result<AnyDescriptor> Watch(kv::Engine* engine, AnyDescriptor object) {
+  constexpr int kAttempts = 3;
+  const std::string key = codec::DescriptorKey(IdOf(object));
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    kv::TransactionOptions options;
+    options.read_only = true;
+    std::unique_ptr<kv::Transaction> transaction = engine->Begin(options);
+    if (transaction->Require(key, CommitVersionOf(object)).ok()) break;
+    const uint64_t snapshot = transaction->snapshot_version();
+    kv::PinnedValue value;
+    CELLAR_TRY_ASSIGN(bool found, transaction->Get(key, &value, kv::ReadMode::kSnapshot));
+    if (!found) break;
+    CELLAR_TRY_ASSIGN(AnyDescriptor stored, DecodeAny(value.view(), snapshot));
+    if (VersionOf(stored) != VersionOf(object)) break;  // its writer publishes it
+    object = std::move(stored);
+  }
+  return object;
+}
+
+Status WatchAll(kv::Engine* engine, CatalogSnapshot::Data* data) {
+  std::vector<AnyDescriptor> objects;
+  data->namespaces.VisitAll([&](uint64_t, const NamespacePtr& space) {
+    objects.push_back({nullptr, space});
+    return true;
+  });
+  data->tables.VisitAll([&](uint64_t, const TablePtr& table) {
+    objects.push_back({table, nullptr});
+    return true;
+  });
+  for (AnyDescriptor& object : objects) {
+    CELLAR_TRY_ASSIGN(AnyDescriptor watched, Watch(engine, object));
+    if (CommitVersionOf(watched) == CommitVersionOf(object)) continue;
+    if (watched.table) data->Set(watched.table);
+    if (watched.space) data->Set(watched.space);
+  }
+  return Status();
+}
+
 }  // namespace
 
 Catalog::Catalog(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Catalog::~Catalog() = default;
 
 Result<std::unique_ptr<Catalog>> Catalog::Open(kv::Engine* engine) {
-  CELLAR_TRY_ASSIGN(StoreHeader header, OpenHeader(engine));
-  if (header.format_version > kFormatVersion) {
-    return MakeError(Code::kUnsupported, "store has format version {}, this program reads up to {}",
-                     header.format_version, kFormatVersion)
-        .WithHint("Open it with the version of Cellar that wrote it, or a newer one.");
-  }
+  CELLAR_TRY(EnsureInitialized(engine));
   auto impl = std::make_unique<Impl>();
   impl->engine = engine;
-  impl->store_id = header.store_id;
   auto catalog = std::make_unique<Catalog>(std::move(impl));
   CELLAR_TRY(catalog->Reload());
   if (catalog->Current()->GetNamespace(kRootNamespace) == nullptr) {
@@ -186,6 +211,7 @@ Status Catalog::Reload() {
     old.dropped_tables.VisitAll(keep_newer);
     data->generation = old.generation + 1;
   }
+  CELLAR_TRY(WatchAll(impl_->engine, data.get()));
   auto snapshot = std::make_shared<const CatalogSnapshot>(std::move(data));
   std::lock_guard lock(impl_->current_mutex);
   impl_->current = std::move(snapshot);
@@ -203,7 +229,12 @@ void Catalog::Publish(const CatalogEditor& editor, uint64_t commit_version) {
   std::lock_guard publishing(impl_->publish_mutex);
   auto data = std::make_shared<CatalogSnapshot::Data>(Current()->data());
   for (const AnyDescriptor& change : changes) {
-    SetIfNewer(WithCommitVersion(change, commit_version), data.get());
+    AnyDescriptor object = WithCommitVersion(change, commit_version);
+    // If it cannot be read again now, those who use it learn so themselves.
+    if (Result<AnyDescriptor> watched = Watch(impl_->engine, object); watched.ok()) {
+      object = std::move(watched).value();
+    }
+    SetIfNewer(object, data.get());
   }
   ++data->generation;
   auto snapshot = std::make_shared<const CatalogSnapshot>(std::move(data));
@@ -212,7 +243,6 @@ void Catalog::Publish(const CatalogEditor& editor, uint64_t commit_version) {
 }
 
 kv::Engine* Catalog::engine() const { return impl_->engine; }
-const std::string& Catalog::store_id() const { return impl_->store_id; }
 
 Result<uint64_t> Catalog::Impl::AllocateId() {
   std::lock_guard lock(id_mutex);

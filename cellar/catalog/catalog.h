@@ -135,8 +135,6 @@ class Catalog {
   Status Reload();
 
   kv::Engine* engine() const;
-  // 16 random bytes, made when the store was.
-  const std::string& store_id() const;
 
  private:
   friend class CatalogEditor;

@@ -22,12 +22,6 @@ struct NameRecord {
 std::string EncodeNameRecord(const NameRecord& record);
 Result<NameRecord> DecodeNameRecord(std::string_view bytes);
 
-struct StoreHeader {
-  uint32_t format_version = 0;
-  std::string store_id;
-};
-std::string EncodeStoreHeader(const StoreHeader& header);
-Result<StoreHeader> DecodeStoreHeader(std::string_view bytes);
 std::string EncodeIdSequence(uint64_t next);
 Result<uint64_t> DecodeIdSequence(std::string_view bytes);
 
@@ -44,7 +38,6 @@ struct Catalog::Impl {
   Result<uint64_t> AllocateId();
 
   kv::Engine* engine = nullptr;
-  std::string store_id;
 
   std::mutex publish_mutex;  // held by those who replace `current`
   mutable std::mutex current_mutex;

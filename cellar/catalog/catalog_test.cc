@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
 #include <thread>
 
 #include "cellar/catalog/persistent_map.h"
@@ -83,14 +85,11 @@ TEST_F(CatalogTest, NewStoreHasRootAndFirstDatabase) {
   ASSERT_NE(database, nullptr);
   EXPECT_EQ(database->parent, kRootNamespace);
   EXPECT_EQ(snapshot->ListNamespaces(kRootNamespace).size(), 1u);
-  EXPECT_EQ(catalog_->store_id().size(), 16u);
 }
 
-TEST_F(CatalogTest, ReopeningKeepsTheStoreIdAndAllObjects) {
-  const std::string id = catalog_->store_id();
+TEST_F(CatalogTest, ReopeningKeepsAllObjects) {
   ASSERT_TRUE(Create(SimpleTable(Database(), "t")).ok());
   Reopen();
-  EXPECT_EQ(catalog_->store_id(), id);
   TablePtr table = catalog_->Current()->FindTable(Database(), "t");
   ASSERT_NE(table, nullptr);
   EXPECT_EQ(table->columns.size(), 2u);
@@ -449,15 +448,6 @@ TEST_F(CatalogTest, DamagedDescriptorIsReportedWhenTheStoreIsOpened) {
   ASSERT_TRUE(transaction->Commit().ok());
   Result<std::unique_ptr<Catalog>> opened = Catalog::Open(engine_.get());
   EXPECT_EQ(opened.status().code(), Code::kCorruption);
-}
-
-TEST_F(CatalogTest, StoreOfANewerFormatIsRefused) {
-  auto transaction = engine_->Begin();
-  ASSERT_TRUE(transaction->Put(codec::SystemKey("cellar"), "\x08\x63").ok());  // version 99
-  ASSERT_TRUE(transaction->Commit().ok());
-  Result<std::unique_ptr<Catalog>> opened = Catalog::Open(engine_.get());
-  EXPECT_EQ(opened.status().code(), Code::kUnsupported);
-  EXPECT_FALSE(opened.status().hint().empty());
 }
 
 TEST(PersistentMap, CopiesKeepTheirContentWhileOthersChange) {

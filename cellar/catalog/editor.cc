@@ -294,7 +294,7 @@ Status CatalogEditor::FillIn(const TableDescriptor* old, TableDescriptor* table)
   }
   for (CheckConstraint& check : table->checks) CELLAR_TRY(FillOid(&check.oid));
   for (ForeignKey& key : table->foreign_keys) CELLAR_TRY(FillOid(&key.oid));
-  if (table->kind == RelationKind::kTable) AddRowFormat(table);
+  if (table->kind == RelationKind::kTable) AddRowFormat(old, table);
   return CheckTableDescriptor(*table);
 }
 

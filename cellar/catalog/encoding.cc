@@ -2,7 +2,8 @@
 //
 // Decoding trusts nothing: a field that names an unknown enumerator, type, or a column that the
 // table does not have is kCorruption, so that upper layers may rely on a decoded descriptor.
-#include <algorithm>
+#include <google/protobuf/stubs/logging.h>
+
 #include <string>
 
 #include "cellar/catalog/catalog_internal.h"
@@ -274,7 +275,9 @@ Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
   out.next_index_id = in.next_index_id();
   out.next_row_format_id = in.next_row_format_id();
   out.view_sql = in.view_sql();
-  CELLAR_TRY_ASSIGN(out.sequence, UnpackSequence(in.sequence()));
+  if (in.has_sequence()) {
+    CELLAR_TRY_ASSIGN(out.sequence, UnpackSequence(in.sequence()));
+  }
   out.temporary = in.temporary();
   out.owner = in.owner();
   out.comment = in.comment();
@@ -300,6 +303,8 @@ Result<NamespaceDescriptor> UnpackNamespace(const proto::Namespace& in) {
 
 Result<proto::Descriptor> ParseDescriptor(std::string_view bytes) {
   proto::Descriptor message;
+  // What is wrong is our caller's to report, not the library's.
+  google::protobuf::LogSilencer silencer;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return CorruptionError("descriptor is not readable");
   }
@@ -338,7 +343,9 @@ std::string EncodeTable(const TableDescriptor& table) {
   out->set_next_index_id(table.next_index_id);
   out->set_next_row_format_id(table.next_row_format_id);
   out->set_view_sql(table.view_sql);
-  PackSequence(table.sequence, out->mutable_sequence());
+  if (table.kind == RelationKind::kSequence) {
+    PackSequence(table.sequence, out->mutable_sequence());
+  }
   out->set_temporary(table.temporary);
   out->set_owner(table.owner);
   out->set_comment(table.comment);
@@ -390,25 +397,6 @@ Result<NameRecord> DecodeNameRecord(std::string_view bytes) {
   record.is_index = in.index_id_plus_one() != 0;
   if (record.is_index) record.index.value = static_cast<uint32_t>(in.index_id_plus_one() - 1);
   return record;
-}
-
-std::string EncodeStoreHeader(const StoreHeader& header) {
-  proto::StoreHeader out;
-  out.set_format_version(header.format_version);
-  out.set_store_id(header.store_id);
-  return out.SerializeAsString();
-}
-
-Result<StoreHeader> DecodeStoreHeader(std::string_view bytes) {
-  proto::StoreHeader in;
-  if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
-      in.format_version() == 0) {
-    return CorruptionError("store header is not readable");
-  }
-  StoreHeader header;
-  header.format_version = in.format_version();
-  header.store_id = in.store_id();
-  return header;
 }
 
 std::string EncodeIdSequence(uint64_t next) {

@@ -23,7 +23,7 @@ TableDescriptor FullTable() {
   table.version = 9;
   table.state = ObjectState::kDropped;
   table.dropped_at_micros = -5;
-  table.kind = RelationKind::kTable;
+  table.kind = RelationKind::kSequence;
   ColumnDescriptor id;
   id.id.value = 1;
   id.name = "id";
@@ -157,6 +157,7 @@ TEST(DescriptorBytes, EveryFieldSurvives) {
   EXPECT_TRUE(got.foreign_keys[0].deferrable && got.foreign_keys[0].initially_deferred);
   EXPECT_EQ(got.row_formats[0].columns, table.row_formats[0].columns);
   EXPECT_EQ(got.row_formats[0].types, table.row_formats[0].types);
+  EXPECT_EQ(got.kind, RelationKind::kSequence);
   EXPECT_EQ(got.next_column_id, 6u);
   EXPECT_EQ(got.next_index_id, 7u);
   EXPECT_EQ(got.next_row_format_id, 4u);
@@ -218,15 +219,83 @@ TEST(DescriptorBytes, DamagedBytesAreAnErrorOrAnotherDescriptorButNeverACrash) {
   }
 }
 
-// The worked example of docs/formats/catalog.md.
-TEST(DescriptorBytes, WorkedExampleHolds) {
+// The worked examples of docs/formats/catalog.md.
+TEST(DescriptorBytes, WorkedExampleOfANamespaceHolds) {
   NamespaceDescriptor space;
   space.id.value = 2;
   space.parent.value = 1;
   space.name = "cellar";
   space.version = 1;
   space.owner = "cellar";
-  EXPECT_EQ(Hex(EncodeNamespace(space)), "0a180802100118012206");
+  EXPECT_EQ(Hex(EncodeNamespace(space)),
+            "0a18"              // field 1, namespace, 24 bytes
+            "0802"              // id 2
+            "1001"              // parent 1
+            "1a0663656c6c6172"  // name "cellar"
+            "2001"              // version 1
+            "2801"              // state 1, public
+            "3a0663656c6c6172"  // owner "cellar"
+  );
+}
+
+TEST(DescriptorBytes, WorkedExampleOfATableHolds) {
+  TableDescriptor table;
+  table.id.value = 3;
+  table.parent.value = 2;
+  table.name = "t";
+  table.version = 1;
+  ColumnDescriptor id;
+  id.id.value = 1;
+  id.name = "id";
+  id.type = MakeType(TypeId::kInt4);
+  id.not_null = true;
+  table.columns = {id};
+  IndexDescriptor primary;
+  primary.oid = 16388;
+  primary.name = "t_pkey";
+  primary.primary = primary.unique = primary.constraint = true;
+  IndexColumn key;
+  key.column.value = 1;
+  primary.key = {key};
+  table.indexes = {primary};
+  RowFormatDescriptor format;
+  format.id = 1;
+  format.columns = {ColumnId{1}};
+  format.types = {MakeType(TypeId::kInt4)};
+  table.row_formats = {format};
+  table.next_column_id = 2;
+  table.next_index_id = 4;
+  table.next_row_format_id = 2;
+  EXPECT_EQ(Hex(EncodeTable(table)),
+            "1249"  // field 2, relation, 73 bytes
+            "0803"
+            "1002"
+            "1a0174"  // id 3, parent 2, name "t"
+            "2001"
+            "2801"  // version 1, state 1, public
+            "3801"
+            "4001"  // kind 1, table; layout 1, row
+            "4a0c"  // a column, 12 bytes
+            "0801"
+            "12026964"  //   id 1, name "id"
+            "1a020803"
+            "2001"              //   type 3, int4; not null
+            "5218"              // an index, 24 bytes; its id 0 is not written
+            "10848001"          //   oid 16388
+            "1a06745f706b6579"  //   name "t_pkey"
+            "2001"
+            "2801"
+            "3001"      //   primary, unique, constraint
+            "4003"      //   state 3, public
+            "4a020801"  //   key: column 1, ascending, NULLs last
+            "6a09"      // a row format, 9 bytes
+            "0801"
+            "120101"    //   id 1, columns [1]
+            "1a020803"  //   types [int4]
+            "7002"
+            "7804"
+            "800102"  // next ids: column 2, index 4, row format 2
+  );
 }
 
 }  // namespace

@@ -125,7 +125,20 @@ void AddHiddenPrimaryKey(TableDescriptor* table) {
   table->indexes.insert(table->indexes.begin(), std::move(index));
 }
 
-void AddRowFormat(TableDescriptor* table) {
+namespace {
+
+// What a row value holds depends on which columns its key holds.
+bool SamePrimaryKey(const TableDescriptor& a, const TableDescriptor& b) {
+  if (a.indexes.empty() || b.indexes.empty()) return false;
+  std::set<uint32_t> columns_a, columns_b;
+  for (const IndexColumn& column : a.primary().key) columns_a.insert(column.column.value);
+  for (const IndexColumn& column : b.primary().key) columns_b.insert(column.column.value);
+  return columns_a == columns_b;
+}
+
+}  // namespace
+
+void AddRowFormat(const TableDescriptor* old, TableDescriptor* table) {
   RowFormatDescriptor format;
   for (const ColumnDescriptor& column : table->columns) {
     if (column.dropped) continue;
@@ -135,7 +148,10 @@ void AddRowFormat(TableDescriptor* table) {
   }
   if (!table->row_formats.empty()) {
     const RowFormatDescriptor& last = table->row_formats.back();
-    if (last.columns == format.columns && last.types == format.types) return;
+    if (last.columns == format.columns && last.types == format.types && old != nullptr &&
+        SamePrimaryKey(*old, *table)) {
+      return;
+    }
   }
   format.id = table->next_row_format_id++;
   table->row_formats.push_back(std::move(format));

@@ -15,8 +15,9 @@ Status CheckNamespaceName(const NamespaceDescriptor& parent, std::string_view na
 // Gives a table without a primary key a hidden, ordered row id column and a nameless primary index.
 void AddHiddenPrimaryKey(TableDescriptor* table);
 
-// Adds a row format when the living columns, or their types, are not those of the last one.
-void AddRowFormat(TableDescriptor* table);
+// Adds a row format when the living columns, their types or the primary key (`old`'s; null for a
+// new table) are not those of the last one.
+void AddRowFormat(const TableDescriptor* old, TableDescriptor* table);
 
 // Errors carry PostgreSQL's SQLSTATEs: 42701 a column name occurs twice, 42P07 an index name does,
 // 54011 too many columns, 42704 a key column's type has no order, 42703 an unknown column.

@@ -16,6 +16,7 @@
 #include "cellar/catalog/catalog.h"
 #include "cellar/kv/engine.h"
 #include "cellar/types/batch.h"
+#include "cellar/types/text_io.h"
 
 namespace cellar::table {
 
@@ -90,12 +91,37 @@ struct InsertOutcome {
                                             // row of this very batch)
 };
 
+// What all Access objects of one open store share: blocks of row ids, estimates. Thread-safe; the engine
+// outlives it.
+class TableStore {
+ public:
+  explicit TableStore(kv::Engine* engine);
+  ~TableStore();
+
+  // `count` consecutive row ids, the first returned; greater than all handed out before, never handed out
+  // twice, across restarts too. Cost: one engine transaction per block of kRowIdBlock ids.
+  Result<int64_t> TakeRowIds(codec::TableId table, uint64_t count);
+  // See Access::EstimateRows.
+  Result<uint64_t> EstimateRows(const TableDescriptor& table);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
 // All access to tables inside one transaction; one thread at a time. Owned by the session, handed to exec.
 class Access {
  public:
-  // Both outlive the Access.
-  Access(kv::Transaction* transaction, const CancelToken* cancel);
+  // All outlive the Access. Without a `store`, row ids come from the transaction itself, so that concurrent
+  // inserts into a table without a primary key conflict, and estimates cost a short scan.
+  Access(kv::Transaction* transaction, const CancelToken* cancel, TableStore* store = nullptr);
   ~Access();
+
+  // READ COMMITTED: locking a row that has changed moves the snapshot whatever has been read before
+  // (kv::LockOptions::move_over_reads).
+  void set_move_over_reads(bool value);
+  // How values print in the details of errors.
+  void set_format(const FormatSettings& settings);
 
   // Opens a scan. Point spans on a unique index whose columns are all given cost one Get or MultiGet;
   // spans cost a trip per block; an index that does not hold all wanted columns costs one MultiGet per block.
@@ -103,11 +129,13 @@ class Access {
 
   // Many points at once: row i of `keys` holds values of the first keys.num_columns() key columns of the
   // index; the result holds matching rows in any order, and `*key_row` says for each which row of `keys`
-  // it matched. For joins by index. Cost: one MultiGet when the keys are whole and the index unique, else a
+  // it matched. A NULL matches nothing. `spec.spans` is ignored. The batch holds all matches, however many, and
+  // owns its bytes. For joins by index. Cost: one MultiGet when the keys are whole and the index unique, else a
   // range read per distinct key, then at most one MultiGet for the rows.
   Status Lookup(const ScanSpec& spec, const RowBatch& keys, RowBatch* batch, std::vector<uint32_t>* key_row);
 
-  // Fetches rows by RowRef, in that order; absent ones are left out and flagged in *found.
+  // Fetches rows by RowRef, in that order; absent ones are left out and flagged in *found. The batch owns its
+  // bytes. Cost: one MultiGet.
   Status Fetch(const TablePtr& table, std::span<const std::string_view> refs,
                std::span<const ColumnId> columns, RowBatch* batch, std::vector<uint8_t>* found);
 

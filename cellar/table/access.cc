@@ -1,0 +1,326 @@
+#include "cellar/table/access.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/table/errors.h"
+#include "cellar/table/maintenance.h"
+#include "cellar/table/reader.h"
+#include "cellar/table/writer.h"
+
+namespace cellar::table {
+
+struct Access::Impl {
+  AccessContext context;
+};
+
+Access::Access(kv::Transaction* transaction, const CancelToken* cancel, TableStore* store)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->context.transaction = transaction;
+  impl_->context.cancel = cancel;
+  impl_->context.store = store;
+}
+
+Access::~Access() = default;
+
+void Access::set_move_over_reads(bool value) { impl_->context.move_over_reads = value; }
+void Access::set_format(const FormatSettings& settings) { impl_->context.format = settings; }
+const AccessStats& Access::stats() const { return impl_->context.stats; }
+kv::Transaction* Access::transaction() const { return impl_->context.transaction; }
+
+Result<std::unique_ptr<Reader>> Access::Scan(ScanSpec spec) {
+  return OpenScan(&impl_->context, std::move(spec));
+}
+
+// ---- Look-ups ----
+
+namespace {
+
+// Which rows of the caller's batch want which entries: pairs (entry, row of `keys`).
+struct Match {
+  uint32_t entry;
+  uint32_t row;
+};
+
+class Looker {
+ public:
+  Looker(AccessContext* context, const ScanSpec& spec, const RowBatch& keys)
+      : context_(context), spec_(spec), keys_(keys) {}
+
+  Status Run(RowBatch* batch, std::vector<uint32_t>* key_row) {
+    CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*spec_.table));
+    CELLAR_TRY_ASSIGN(
+        codec_, compiled->Scan(spec_.index, spec_.columns, spec_.with_row_ref, ScanBytes::kCopy));
+    std::shared_ptr<const ScanCodec> rows = codec_;
+    if (!codec_->index().primary) {
+      CELLAR_TRY_ASSIGN(rows, compiled->Scan(compiled->primary().index->id, spec_.columns,
+                                             spec_.with_row_ref, ScanBytes::kCopy));
+    }
+    EntrySet entries(context_, spec_.table.get(), codec_, rows);
+    CELLAR_TRY(SortKeys());
+    const bool whole =
+        codec_->index().unique && keys_.num_columns() == codec_->index().key_columns.size();
+    if (whole) {
+      CELLAR_TRY(ReadPoints(&entries));
+    } else {
+      CELLAR_TRY(ReadRanges(&entries));
+    }
+    const bool locked_already = whole && codec_->index().primary;
+    if (spec_.lock_rows && !locked_already) CELLAR_TRY(entries.LockRows(spec_, items_));
+    CELLAR_TRY(entries.FetchRows());
+    return Emit(entries, batch, key_row);
+  }
+
+ private:
+  // Groups equal keys: order_ holds the rows of `keys` without NULLs, by key.
+  Status SortKeys() {
+    const IndexCodec& index = codec_->index();
+    if (keys_.num_columns() > index.key_columns.size()) {
+      return InternalError("look-up by {} columns in an index of {}", keys_.num_columns(),
+                           index.key_columns.size());
+    }
+    std::vector<uint32_t> positions(keys_.num_columns());
+    std::iota(positions.begin(), positions.end(), 0);
+    const std::span<const codec::KeyColumn> columns(index.key_columns.data(), positions.size());
+    for (size_t row = 0; row < keys_.size(); ++row) {
+      const bool null = std::any_of(positions.begin(), positions.end(),
+                                    [&](uint32_t i) { return keys_.column(i).IsNull(row); });
+      if (!null) {
+        order_.push_back(static_cast<uint32_t>(row));
+        encoded_.buffer()->append(index.prefix);
+        codec::AppendKeyFields(keys_, row, positions, columns, encoded_.buffer());
+      }
+      encoded_.End();
+    }
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](uint32_t a, uint32_t b) { return encoded_[a] < encoded_[b]; });
+    return Status();
+  }
+
+  // Calls visit(first, end) for each group of equal keys in order_.
+  template <typename Visit>
+  Status ForEachKey(Visit&& visit) {
+    for (size_t first = 0; first < order_.size();) {
+      size_t end = first + 1;
+      while (end < order_.size() && encoded_[order_[end]] == encoded_[order_[first]]) ++end;
+      CELLAR_TRY(visit(first, end));
+      first = end;
+    }
+    return Status();
+  }
+
+  Status ReadPoints(EntrySet* entries) {
+    const bool primary = codec_->index().primary;
+    std::vector<std::pair<size_t, size_t>> groups;
+    CELLAR_TRY(ForEachKey([&](size_t first, size_t end) {
+      groups.emplace_back(first, end);
+      KeyItem item;
+      item.point = true;
+      item.start = encoded_[order_[first]];
+      if (primary) item.start.push_back(kGroupZero);
+      codec::FinishKey(&item.start);
+      items_.push_back(std::move(item));
+      return Status();
+    }));
+    std::vector<std::string_view> points;
+    for (const KeyItem& item : items_) points.push_back(item.start);
+    if (spec_.lock_rows && primary) CELLAR_TRY(LockPoints(&points, &groups));
+    std::vector<uint8_t> found;
+    CELLAR_TRY(context_->MultiGet(points, &pins_, &found));
+    for (size_t i = 0; i < points.size(); ++i) {
+      if (found[i]) AddEntry(points[i], pins_[i].view(), groups[i], entries);
+    }
+    return Status();
+  }
+
+  Status LockPoints(std::vector<std::string_view>* points,
+                    std::vector<std::pair<size_t, size_t>>* groups) {
+    CELLAR_TRY_ASSIGN(std::vector<bool> acquired, LockKeys(context_, spec_, *points));
+    size_t kept = 0;
+    for (size_t i = 0; i < points->size(); ++i) {
+      if (!acquired[i]) continue;
+      (*points)[kept] = (*points)[i];
+      (*groups)[kept++] = (*groups)[i];
+    }
+    points->resize(kept);
+    groups->resize(kept);
+    return Status();
+  }
+
+  Status ReadRanges(EntrySet* entries) {
+    const bool needs_ref = spec_.with_row_ref || spec_.lock_rows || !codec_->covering();
+    std::vector<std::pair<size_t, size_t>> groups;
+    CELLAR_TRY(ForEachKey([&](size_t first, size_t end) -> Status {
+      CELLAR_TRY(context_->CheckCancel());
+      codec::KeyRange range = codec::PrefixRange(encoded_[order_[first]]);
+      KeyItem item;
+      item.start = range.start;
+      item.end = range.end;
+      items_.push_back(std::move(item));
+      kv::ScanOptions options;
+      options.keys_only = codec_->keys_only(needs_ref);
+      CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                        context_->transaction->Scan(range.start, range.end, options));
+      kv::Block block;
+      while (true) {
+        ++context_->stats.trips;
+        CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
+        if (!more) return Status();
+        context_->stats.rows_read += block.size();
+        context_->stats.bytes_read += block.bytes();
+        for (size_t i = 0; i < block.size(); ++i) {
+          all_.Append(block.key(i), block.value(i));
+          groups.emplace_back(first, end);
+        }
+      }
+    }));
+    for (size_t i = 0; i < all_.size(); ++i) {
+      AddEntry(all_.key(i), all_.value(i), groups[i], entries);
+    }
+    return Status();
+  }
+
+  void AddEntry(std::string_view key, std::string_view value, std::pair<size_t, size_t> group,
+                EntrySet* entries) {
+    entries->keys.push_back(key);
+    entries->values.push_back(value);
+    groups_.push_back(group);
+  }
+
+  Status Emit(const EntrySet& entries, RowBatch* batch, std::vector<uint32_t>* key_row) {
+    key_row->clear();
+    batch->Reset(codec_->types());
+    std::vector<uint32_t> entry_of;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const size_t place = entries.kept().empty() ? i : entries.kept()[i];
+      for (size_t k = groups_[place].first; k < groups_[place].second; ++k) {
+        entry_of.push_back(static_cast<uint32_t>(i));
+        key_row->push_back(order_[k]);
+      }
+    }
+    batch->Resize(entry_of.size());
+    // Runs of entries that one key each wants are decoded together.
+    for (size_t i = 0; i < entry_of.size();) {
+      size_t end = i + 1;
+      while (end < entry_of.size() && entry_of[end] == entry_of[end - 1] + 1) ++end;
+      CELLAR_TRY(entries.Decode(entry_of[i], end - i, i, batch));
+      i = end;
+    }
+    return Status();
+  }
+
+  AccessContext* context_;
+  const ScanSpec& spec_;
+  const RowBatch& keys_;
+  std::shared_ptr<const ScanCodec> codec_;
+  StringList encoded_;
+  std::vector<uint32_t> order_;
+  std::vector<KeyItem> items_;
+  std::vector<kv::PinnedValue> pins_;
+  kv::Block all_;
+  std::vector<std::pair<size_t, size_t>> groups_;  // in order_, of each entry
+};
+
+}  // namespace
+
+Status Access::Lookup(const ScanSpec& spec, const RowBatch& keys, RowBatch* batch,
+                      std::vector<uint32_t>* key_row) {
+  CELLAR_TRY(impl_->context.CheckCancel());
+  return Looker(&impl_->context, spec, keys).Run(batch, key_row);
+}
+
+Status Access::Fetch(const TablePtr& table, std::span<const std::string_view> refs,
+                     std::span<const ColumnId> columns, RowBatch* batch,
+                     std::vector<uint8_t>* found) {
+  AccessContext* context = &impl_->context;
+  CELLAR_TRY(context->CheckCancel());
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  CELLAR_TRY_ASSIGN(
+      std::shared_ptr<const ScanCodec> codec,
+      compiled->Scan(compiled->primary().index->id, columns, false, ScanBytes::kCopy));
+  StringList row_keys;
+  for (std::string_view ref : refs) {
+    AppendRowKey(compiled->primary(), ref, row_keys.buffer());
+    row_keys.End();
+  }
+  std::vector<std::string_view> keys;
+  for (size_t i = 0; i < refs.size(); ++i) keys.push_back(row_keys[i]);
+  std::vector<kv::PinnedValue> pins;
+  CELLAR_TRY(context->MultiGet(keys, &pins, found));
+  std::vector<std::string_view> present, values;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!(*found)[i]) continue;
+    present.push_back(keys[i]);
+    values.push_back(pins[i].view());
+  }
+  batch->Reset(codec->types());
+  batch->Resize(present.size());
+  Status status = codec->Decode(present, values, 0, batch);
+  return status.ok() ? status : DamagedEntry(*table, table->primary(), status);
+}
+
+// ---- Writes ----
+
+Status Access::Insert(const TablePtr& table, RowBatch* rows, const ConflictPolicy& policy,
+                      InsertOutcome* outcome) {
+  return InsertRows(&impl_->context, table, rows, policy, outcome);
+}
+
+Status Access::Update(const TablePtr& table, std::span<const std::string_view> refs,
+                      const RowBatch& old_rows, const RowBatch& new_rows) {
+  return UpdateRows(&impl_->context, table, refs, old_rows, new_rows);
+}
+
+Status Access::Delete(const TablePtr& table, std::span<const std::string_view> refs,
+                      const RowBatch& old_rows) {
+  return DeleteRows(&impl_->context, table, refs, old_rows);
+}
+
+void Access::BeginBulk(const TablePtr& table) { impl_->context.bulk = table->id; }
+void Access::EndBulk() { impl_->context.bulk.reset(); }
+
+// ---- Maintenance ----
+
+Status Access::BuildIndex(const TablePtr& table, IndexId index) {
+  return BuildIndexOf(&impl_->context, table, index);
+}
+
+Status Access::ClearIndex(const TableDescriptor& table, IndexId index) {
+  return ClearIndexOf(&impl_->context, table, index);
+}
+
+Status Access::ClearTable(const TableDescriptor& table) {
+  const codec::KeyRange range = codec::PrefixRange(codec::TablePrefix(table.id));
+  return impl_->context.transaction->DeleteRange(range.start, range.end);
+}
+
+Status Access::Rewrite(const TablePtr& from, const TablePtr& to,
+                       const std::function<Status(const RowBatch& from, RowBatch* to)>& convert) {
+  return RewriteTable(&impl_->context, from, to, convert);
+}
+
+Result<uint64_t> Access::EstimateRows(const TableDescriptor& table) {
+  if (impl_->context.store != nullptr) return impl_->context.store->EstimateRows(table);
+  return CountFewRows(&impl_->context, table);
+}
+
+Status DuplicateKeyError(const catalog::CatalogSnapshot& catalog, std::string_view key) {
+  const Status unknown = SqlError(Code::kConstraint, sqlstate::kUniqueViolation,
+                                  "duplicate key value violates unique constraint");
+  std::string_view in = key;
+  Result<uint64_t> table_id = codec::TakeKeyUint(&in);
+  if (!table_id.ok()) return unknown;
+  Result<uint64_t> index_id = codec::TakeKeyUint(&in);
+  if (!index_id.ok()) return unknown;
+  TablePtr table = catalog.GetTable(codec::TableId{table_id.value()});
+  if (table == nullptr) return unknown;
+  Result<const CompiledTable*> compiled = CompiledTable::Of(*table);
+  if (!compiled.ok()) return unknown;
+  const IndexCodec* index =
+      compiled.value()->FindIndex(IndexId{static_cast<uint32_t>(index_id.value())});
+  if (index == nullptr) return unknown;
+  return DuplicateKey(*compiled.value(), *index, key, FormatSettings());
+}
+
+}  // namespace cellar::table

@@ -1,0 +1,488 @@
+#include "cellar/table/compiled.h"
+
+#include <algorithm>
+
+#include "cellar/base/check.h"
+#include "cellar/base/sqlstate.h"
+
+namespace cellar::table {
+namespace {
+
+// Compiled scans kept for one table version; further ones are compiled for each use.
+constexpr size_t kMaxCachedScans = 256;
+
+Type RowRefType() { return MakeType(TypeId::kBytea); }
+
+Value DefaultOf(const catalog::ColumnDescriptor& column) {
+  if (column.initial_value.has_value()) return *column.initial_value;
+  return Value(column.type, Datum::Null());
+}
+
+}  // namespace
+
+bool TypeMayLoseInformation(Type type) {
+  switch (type.id) {
+    case TypeId::kBool:
+    case TypeId::kInt2:
+    case TypeId::kInt4:
+    case TypeId::kInt8:
+    case TypeId::kText:
+    case TypeId::kVarchar:
+    case TypeId::kBytea:
+    case TypeId::kDate:
+    case TypeId::kTime:
+    case TypeId::kTimestamp:
+    case TypeId::kTimestamptz:
+    case TypeId::kUuid:
+    case TypeId::kOid: return false;
+    default: return true;
+  }
+}
+
+Status DamagedEntry(const TableDescriptor& table, const IndexDescriptor& index,
+                    const Status& cause) {
+  if (cause.code() != Code::kCorruption) return cause;
+  if (index.primary) {
+    return SqlError(Code::kCorruption, sqlstate::kDataCorrupted,
+                    "a row of table \"{}\" is damaged: {}", table.name, cause.message());
+  }
+  return SqlError(Code::kCorruption, sqlstate::kDataCorrupted,
+                  "an entry of index \"{}\" of table \"{}\" is damaged: {}", index.name, table.name,
+                  cause.message());
+}
+
+// ---- IndexCodec ----
+
+bool IndexCodec::EscapesUniqueness(const RowBatch& rows, size_t row) const {
+  if (!unique) return true;
+  if (!nulls_distinct) return false;
+  for (uint32_t position : key_positions) {
+    if (rows.column(position).IsNull(row)) return true;
+  }
+  return false;
+}
+
+void IndexCodec::AppendKey(const RowBatch& rows, size_t row, std::string_view ref,
+                           std::string* key) const {
+  key->append(prefix);
+  if (primary) {
+    key->append(ref);
+    key->push_back(kGroupZero);
+    return;
+  }
+  const size_t start = key->size();
+  codec::AppendKeyFields(rows, row, key_positions, key_columns, key);
+  if (EscapesUniqueness(rows, row)) {
+    if (holds_no_ref_column()) {
+      key->append(ref);
+    } else {
+      codec::AppendKeyFields(rows, row, rest_positions, rest_columns, key);
+    }
+  }
+  CELLAR_DCHECK(key->size() > start);
+  codec::FinishKey(key);
+}
+
+Status IndexCodec::AppendValue(const RowBatch& rows, size_t row, std::string_view ref,
+                               std::vector<Datum>* scratch, std::string* value) const {
+  if (unique) value->append(ref);
+  scratch->clear();
+  for (uint32_t position : entry_positions) scratch->push_back(rows.column(position).Get(row));
+  return codec::RowEncoder::AppendUnlessEmpty(entry_format, *scratch, value);
+}
+
+Result<std::string_view> IndexCodec::FindRef(std::string_view key, std::string_view value,
+                                             std::string* scratch, RowBatch* scratch_row) const {
+  if (primary) {
+    if (key.size() <= prefix.size() || key.back() != kGroupZero) {
+      return CorruptionError("key does not end in column group 0");
+    }
+    return key.substr(prefix.size(), key.size() - prefix.size() - 1);
+  }
+  if (unique) {
+    std::string_view rest = value;
+    for (size_t i = 0; i < ref_columns.size(); ++i) CELLAR_TRY(codec::SkipKeyField(&rest));
+    return value.substr(0, value.size() - rest.size());
+  }
+  if (key.size() < prefix.size()) return CorruptionError("key is too short");
+  std::string_view rest = key.substr(prefix.size());
+  if (holds_no_ref_column()) {
+    for (size_t i = 0; i < key_columns.size(); ++i) CELLAR_TRY(codec::SkipKeyField(&rest));
+    std::string_view ref = rest;
+    for (size_t i = 0; i < ref_columns.size(); ++i) CELLAR_TRY(codec::SkipKeyField(&rest));
+    return ref.substr(0, ref.size() - rest.size());
+  }
+  // Some of the primary key's columns lie among the index's own, perhaps in another direction:
+  // gather them by value. The row's place in scratch_row: own columns, then the rest.
+  std::vector<Type> types;
+  for (const codec::KeyColumn& column : key_columns) types.push_back(column.type);
+  for (const codec::KeyColumn& column : rest_columns) types.push_back(column.type);
+  scratch_row->Reset(types);
+  scratch_row->Resize(1);
+  size_t next = 0;
+  for (const auto* columns : {&key_columns, &rest_columns}) {
+    for (const codec::KeyColumn& column : *columns) {
+      CELLAR_TRY_ASSIGN(Datum datum, codec::TakeKeyField(&rest, column, scratch_row->arena()));
+      scratch_row->column(next++).Set(0, datum);
+    }
+  }
+  scratch->clear();
+  codec::AppendKeyFields(*scratch_row, 0, ref_places, ref_columns, scratch);
+  return std::string_view(*scratch);
+}
+
+// ---- ScanCodec ----
+
+Status ScanCodec::Decode(std::span<const std::string_view> keys,
+                         std::span<const std::string_view> values, size_t first_row,
+                         RowBatch* batch) const {
+  CELLAR_DCHECK(covering_);
+  return index_->primary ? DecodeRows(keys, values, first_row, batch)
+                         : DecodeEntries(keys, values, first_row, batch);
+}
+
+Status ScanCodec::DecodeRows(std::span<const std::string_view> keys,
+                             std::span<const std::string_view> values, size_t first_row,
+                             RowBatch* batch) const {
+  const size_t prefix = index_->prefix.size();
+  if (needs_key_) {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      std::string_view in = keys[i].substr(prefix);
+      CELLAR_TRY(key_decoder_.Decode(&in, first_row + i, batch));
+    }
+  }
+  if (needs_row_) CELLAR_TRY(rows_.Decode(values, first_row, batch));
+  if (with_row_ref_) {
+    std::string_view* refs = batch->column(columns_.size()).bytes() + first_row;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      std::string_view ref = keys[i].substr(prefix, keys[i].size() - prefix - 1);
+      refs[i] = copy_ ? batch->arena()->Copy(ref) : ref;
+    }
+  }
+  return Status();
+}
+
+Status ScanCodec::DecodeEntries(std::span<const std::string_view> keys,
+                                std::span<const std::string_view> values, size_t first_row,
+                                RowBatch* batch) const {
+  const size_t prefix = index_->prefix.size();
+  if (needs_key_) {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      std::string_view in = keys[i].substr(prefix);
+      CELLAR_TRY(key_decoder_.Decode(&in, first_row + i, batch));
+    }
+  }
+  if (needs_value_ && index_->unique) {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      std::string_view in = values[i];
+      CELLAR_TRY(ref_decoder_.Decode(&in, first_row + i, batch));
+      if (needs_row_) CELLAR_TRY(entry_->Decode(in, first_row + i, batch));
+    }
+  } else if (needs_row_) {
+    CELLAR_TRY(entry_->Decode(values, first_row, batch));
+  }
+  if (with_row_ref_) {
+    std::string scratch;
+    RowBatch scratch_row;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      CELLAR_TRY_ASSIGN(std::string_view ref,
+                        index_->FindRef(keys[i], values[i], &scratch, &scratch_row));
+      const bool own = copy_ || ref.data() == scratch.data();
+      batch->column(columns_.size()).bytes()[first_row + i] = own ? batch->arena()->Copy(ref) : ref;
+    }
+  }
+  return Status();
+}
+
+// ---- CompiledTable ----
+
+CompiledTable::~CompiledTable() {
+  // Iteratively: the chain may be long.
+  while (owner_ != nullptr) owner_ = std::move(owner_->next);
+}
+
+Result<const CompiledTable*> CompiledTable::Of(const TableDescriptor& table) {
+  const void* kept = table.derived.Get();
+  if (kept == nullptr) {
+    Result<std::shared_ptr<const CompiledTable>> made = Make(table);
+    if (!made.ok()) {
+      return SqlError(Code::kCorruption, sqlstate::kDataCorrupted,
+                      "the descriptor of table \"{}\" is damaged: {}", table.name,
+                      made.status().message());
+    }
+    kept = table.derived.SetOnce(std::move(made).value());
+  }
+  return static_cast<const CompiledTable*>(kept);
+}
+
+int CompiledTable::PositionOf(ColumnId id) const {
+  for (size_t i = 0; i < living_ids_.size(); ++i) {
+    if (living_ids_[i] == id) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+const IndexCodec* CompiledTable::FindIndex(IndexId id) const {
+  for (const IndexCodec& index : indexes_) {
+    if (index.index->id == id) return &index;
+  }
+  return nullptr;
+}
+
+Result<std::shared_ptr<const CompiledTable>> CompiledTable::Make(const TableDescriptor& table) {
+  if (table.kind != catalog::RelationKind::kTable || table.indexes.empty()) {
+    return CorruptionError("it is not a table's");
+  }
+  auto out = std::make_shared<CompiledTable>();
+  out->table_ = &table;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const catalog::ColumnDescriptor& column = table.columns[i];
+    if (column.dropped) continue;
+    if (column.hidden) out->row_id_position_ = static_cast<int>(out->living_.size());
+    out->living_.push_back(static_cast<uint32_t>(i));
+    out->living_types_.push_back(column.type);
+    out->living_ids_.push_back(column.id);
+  }
+  out->indexes_.resize(table.indexes.size());
+  for (size_t i = 0; i < table.indexes.size(); ++i) {
+    CELLAR_TRY(out->CompileIndex(table.indexes[i], &out->indexes_[i]));
+  }
+  CELLAR_TRY(out->CompileFormats());
+  return std::shared_ptr<const CompiledTable>(std::move(out));
+}
+
+Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out) const {
+  out->index = &index;
+  out->prefix = codec::TablePrefix(table_->id, index.id);
+  out->primary = index.primary;
+  out->unique = index.unique || index.primary;
+  out->nulls_distinct = !index.nulls_not_distinct && !index.primary;
+
+  std::vector<codec::RowColumn> entry_columns;
+  auto add = [&](const catalog::IndexColumn& column, std::vector<codec::KeyColumn>* columns,
+                 std::vector<uint32_t>* positions) -> Status {
+    const int position = PositionOf(column.column);
+    if (position < 0) return CorruptionError("index {} lacks a column", index.id.value);
+    codec::KeyColumn key;
+    key.type = living_types_[static_cast<size_t>(position)];
+    key.direction = column.direction;
+    key.nulls = column.nulls;
+    if (!codec::IsKeyType(key.type)) {
+      return CorruptionError("index {} has a column without an order", index.id.value);
+    }
+    columns->push_back(key);
+    positions->push_back(static_cast<uint32_t>(position));
+    return Status();
+  };
+  auto add_entry_column = [&](uint32_t position, bool in_key) {
+    if (std::find(out->all_positions.begin(), out->all_positions.end(), position) !=
+        out->all_positions.end()) {
+      return;
+    }
+    out->all_positions.push_back(position);
+    out->entry_positions.push_back(position);
+    codec::RowColumn column;
+    column.id = living_ids_[position];
+    column.type = living_types_[position];
+    column.type.modifier = -1;
+    column.in_key = in_key;
+    entry_columns.push_back(column);
+  };
+
+  std::vector<uint32_t> ref_positions;
+  for (const catalog::IndexColumn& column : table_->primary().key) {
+    CELLAR_TRY(add(column, &out->ref_columns, &ref_positions));
+  }
+  for (const catalog::IndexColumn& column : index.key) {
+    CELLAR_TRY(add(column, &out->key_columns, &out->key_positions));
+    add_entry_column(out->key_positions.back(), true);
+  }
+  for (size_t i = 0; i < ref_positions.size(); ++i) {
+    auto held = std::find(out->key_positions.begin(), out->key_positions.end(), ref_positions[i]);
+    if (held != out->key_positions.end()) {
+      out->ref_places.push_back(static_cast<uint32_t>(held - out->key_positions.begin()));
+      continue;
+    }
+    out->ref_places.push_back(
+        static_cast<uint32_t>(out->key_positions.size() + out->rest_positions.size()));
+    out->rest_positions.push_back(ref_positions[i]);
+    out->rest_columns.push_back(out->ref_columns[i]);
+    add_entry_column(ref_positions[i], true);
+  }
+  for (ColumnId stored : index.stored) {
+    const int position = PositionOf(stored);
+    if (position < 0) return CorruptionError("index {} lacks a stored column", index.id.value);
+    add_entry_column(static_cast<uint32_t>(position), false);
+  }
+  if (!index.primary) {
+    CELLAR_TRY_ASSIGN(out->entry_format,
+                      codec::RowFormat::Make(codec::kIndexRowFormat, std::move(entry_columns)));
+  }
+  return Status();
+}
+
+Status CompiledTable::CompileFormats() {
+  if (table_->row_formats.empty()) return CorruptionError("it has no row format");
+  const std::vector<uint32_t>& primary = indexes_.front().key_positions;
+  for (const catalog::RowFormatDescriptor& descriptor : table_->row_formats) {
+    if (descriptor.types.size() != descriptor.columns.size()) {
+      return CorruptionError("row format {} is malformed", descriptor.id);
+    }
+    std::vector<codec::RowColumn> columns;
+    for (size_t i = 0; i < descriptor.columns.size(); ++i) {
+      codec::RowColumn column;
+      column.id = descriptor.columns[i];
+      column.type = descriptor.types[i];
+      const int position = PositionOf(column.id);
+      column.in_key = position >= 0 && std::find(primary.begin(), primary.end(),
+                                                 static_cast<uint32_t>(position)) != primary.end();
+      columns.push_back(column);
+    }
+    CELLAR_TRY_ASSIGN(codec::RowFormat format,
+                      codec::RowFormat::Make(descriptor.id, std::move(columns)));
+    formats_.push_back(std::move(format));
+  }
+  write_format_ = formats_.back();
+  for (const codec::RowColumn& column : write_format_.columns()) {
+    const int position = PositionOf(column.id);
+    if (position < 0) return CorruptionError("its last row format holds a dropped column");
+    write_positions_.push_back(static_cast<uint32_t>(position));
+  }
+  return Status();
+}
+
+Result<std::shared_ptr<const ScanCodec>> CompiledTable::Scan(IndexId index,
+                                                             std::span<const ColumnId> columns,
+                                                             bool with_row_ref,
+                                                             ScanBytes bytes) const {
+  const bool copy = bytes == ScanBytes::kCopy;
+  for (const CachedScan* scan = first_.load(std::memory_order_acquire); scan != nullptr;
+       scan = scan->next.get()) {
+    const ScanCodec& codec = *scan->codec;
+    if (codec.index().index->id == index && codec.with_row_ref_ == with_row_ref &&
+        codec.copy_ == copy &&
+        std::equal(columns.begin(), columns.end(), codec.columns_.begin(), codec.columns_.end())) {
+      return scan->codec;
+    }
+  }
+  const IndexCodec* found = FindIndex(index);
+  if (found == nullptr) {
+    return InternalError("table \"{}\" has no index {}", table_->name, index.value);
+  }
+  CELLAR_TRY_ASSIGN(std::shared_ptr<const ScanCodec> made,
+                    CompileScan(*found, columns, with_row_ref, bytes));
+  std::lock_guard lock(mutex_);
+  if (cached_ < kMaxCachedScans) {
+    ++cached_;
+    auto entry = std::make_unique<CachedScan>();
+    entry->codec = made;
+    entry->next = std::move(owner_);
+    owner_ = std::move(entry);
+    first_.store(owner_.get(), std::memory_order_release);
+  }
+  return made;
+}
+
+Result<std::shared_ptr<const ScanCodec>> CompiledTable::CompileScan(
+    const IndexCodec& index, std::span<const ColumnId> columns, bool with_row_ref,
+    ScanBytes bytes) const {
+  auto out = std::make_shared<ScanCodec>();
+  out->index_ = &index;
+  out->columns_.assign(columns.begin(), columns.end());
+  out->with_row_ref_ = with_row_ref;
+  out->copy_ = bytes == ScanBytes::kCopy;
+  out->covering_ = true;
+
+  // Where each living column goes in the batch, or -1.
+  std::vector<int> wanted_at(living_.size(), -1);
+  std::vector<codec::WantedColumn> wanted;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const int position = PositionOf(columns[i]);
+    if (position < 0) {
+      return InternalError("table \"{}\" has no column {}", table_->name, columns[i].value);
+    }
+    if (wanted_at[static_cast<size_t>(position)] >= 0) {
+      return InternalError("column {} is wanted twice", columns[i].value);
+    }
+    wanted_at[static_cast<size_t>(position)] = static_cast<int>(i);
+    const catalog::ColumnDescriptor& column = living_column(static_cast<size_t>(position));
+    out->types_.push_back(column.type);
+    codec::WantedColumn want;
+    want.id = column.id;
+    want.type = column.type;
+    want.position = static_cast<uint32_t>(i);
+    want.default_value = DefaultOf(column);
+    wanted.push_back(std::move(want));
+    if (!index.primary && std::find(index.all_positions.begin(), index.all_positions.end(),
+                                    static_cast<uint32_t>(position)) == index.all_positions.end()) {
+      out->covering_ = false;
+    }
+  }
+  if (with_row_ref) out->types_.push_back(RowRefType());
+  if (!out->covering_) return std::shared_ptr<const ScanCodec>(std::move(out));
+
+  // Fields to decode, up to the last wanted one.
+  std::vector<bool> from_fields(living_.size(), false);
+  auto fields = [&](std::vector<codec::KeyColumn> key_columns, std::vector<uint32_t> positions,
+                    bool all, bool* any) {
+    std::vector<int> targets;
+    size_t used = 0;
+    for (size_t i = 0; i < positions.size(); ++i) {
+      const bool take = wanted_at[positions[i]] >= 0 && !from_fields[positions[i]];
+      targets.push_back(take ? wanted_at[positions[i]] : -1);
+      if (!take) continue;
+      from_fields[positions[i]] = true;
+      used = i + 1;
+    }
+    *any = used > 0;
+    if (!all) {
+      targets.resize(used);
+      key_columns.resize(used);
+    }
+    return codec::KeyDecoder(std::move(key_columns), std::move(targets));
+  };
+  std::vector<codec::KeyColumn> key_columns = index.key_columns;
+  std::vector<uint32_t> key_positions = index.key_positions;
+  if (!index.unique) {
+    key_columns.insert(key_columns.end(), index.rest_columns.begin(), index.rest_columns.end());
+    key_positions.insert(key_positions.end(), index.rest_positions.begin(),
+                         index.rest_positions.end());
+  }
+  out->key_decoder_ =
+      fields(std::move(key_columns), std::move(key_positions), false, &out->needs_key_);
+  bool ref_wanted = false;
+  if (index.unique && !index.primary) {
+    out->ref_decoder_ =
+        fields(index.ref_columns, indexes_.front().key_positions, true, &ref_wanted);
+  }
+  for (size_t position = 0; position < living_.size(); ++position) {
+    if (wanted_at[position] < 0) continue;
+    if (!from_fields[position] || TypeMayLoseInformation(living_types_[position])) {
+      out->needs_row_ = true;
+    }
+  }
+  out->needs_value_ = out->needs_row_ || ref_wanted;
+  if (!out->needs_row_) return std::shared_ptr<const ScanCodec>(std::move(out));
+
+  const codec::RowBytes row_bytes =
+      bytes == ScanBytes::kCopy ? codec::RowBytes::kCopy : codec::RowBytes::kBorrow;
+  if (!index.primary) {
+    CELLAR_TRY_ASSIGN(codec::RowDecoder decoder,
+                      codec::RowDecoder::Make(index.entry_format, std::move(wanted), row_bytes));
+    out->entry_ = std::move(decoder);
+    return std::shared_ptr<const ScanCodec>(std::move(out));
+  }
+  for (const codec::RowFormat& format : formats_) {
+    Result<codec::RowDecoder> decoder = codec::RowDecoder::Make(format, wanted, row_bytes);
+    // A format whose types do not fit any more has no rows: changing a type so rewrites them all.
+    // Were one left, decoding it would answer kCorruption.
+    if (decoder.ok()) {
+      out->rows_.Add(std::move(decoder).value());
+    } else if (&format == &formats_.back()) {
+      return std::move(decoder).status();
+    }
+  }
+  return std::shared_ptr<const ScanCodec>(std::move(out));
+}
+
+}  // namespace cellar::table

@@ -1,0 +1,180 @@
+// Codecs of one table version, compiled once and kept beside its descriptor. Private to the layer.
+//
+// Layout `row` (docs/formats/key.md section 4, docs/formats/row.md):
+//   row          prefix pk.. GroupID(0)           -> ROW of a format of the table
+//   secondary    prefix key.. pk-not-in-key..     -> ROW of format 0, or nothing
+//   unique       prefix key..                     -> pk.. then ROW of format 0, or nothing
+//   unique, NULL in the key (unless NULLS NOT DISTINCT):
+//                prefix key.. pk-not-in-key..     -> as unique
+// A RowRef is the pk.. bytes: it names a row for as long as the row keeps its primary key.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/base/status.h"
+#include "cellar/catalog/descriptor.h"
+#include "cellar/codec/key.h"
+#include "cellar/codec/row.h"
+#include "cellar/types/batch.h"
+
+namespace cellar::table {
+
+using catalog::IndexDescriptor;
+using catalog::TableDescriptor;
+using codec::ColumnId;
+using codec::IndexId;
+
+// The encoding of GroupID 0, which ends every key of a row.
+inline constexpr char kGroupZero = 0x15;
+
+// May the key form of some value of this type lose something (codec::KeyLosesInformation)?
+bool TypeMayLoseInformation(Type type);
+
+// How rows become entries of one index. Positions are places among the table's living columns, in
+// ordinal order: the columns of the batches that writers are given. Immutable.
+struct IndexCodec {
+  const IndexDescriptor* index = nullptr;
+  std::string prefix;
+  bool primary = false;
+  bool unique = false;
+  bool nulls_distinct = true;                 // unique only: NULLs make a key unlike any other
+  std::vector<codec::KeyColumn> key_columns;  // its own
+  std::vector<uint32_t> key_positions;
+  std::vector<codec::KeyColumn> rest_columns;  // of the primary key, those not among its own
+  std::vector<uint32_t> rest_positions;
+  std::vector<codec::KeyColumn> ref_columns;  // the primary key
+  std::vector<uint32_t> ref_places;           // of its columns in key_columns + rest_columns
+  codec::RowFormat entry_format;              // secondary indexes only
+  std::vector<uint32_t> entry_positions;      // of entry_format's columns
+  std::vector<uint32_t> all_positions;        // everything that an entry depends on, unique
+
+  bool holds_no_ref_column() const { return rest_columns.size() == ref_columns.size(); }
+
+  // Is a NULL among the key columns of this row, so that a unique index lets it be?
+  bool EscapesUniqueness(const RowBatch& rows, size_t row) const;
+  // Appends the whole, finished key of the row's entry; `ref` is the row's RowRef.
+  void AppendKey(const RowBatch& rows, size_t row, std::string_view ref, std::string* key) const;
+  // Appends the value of a secondary entry. `scratch` is reused between calls.
+  Status AppendValue(const RowBatch& rows, size_t row, std::string_view ref,
+                     std::vector<Datum>* scratch, std::string* value) const;
+  // Finds the RowRef in an entry: borrowed from key or value. Errors: kCorruption.
+  Result<std::string_view> FindRef(std::string_view key, std::string_view value,
+                                   std::string* scratch, RowBatch* scratch_row) const;
+};
+
+// Whose bytes a decoded batch holds.
+enum class ScanBytes : uint8_t { kBorrow, kCopy };
+
+// How entries of one index become a batch of the wanted columns. Immutable.
+class ScanCodec {
+ public:
+  const IndexCodec& index() const { return *index_; }
+  std::span<const ColumnId> columns() const { return columns_; }
+  // Of the result batch: the wanted columns, then bytea for the RowRef.
+  std::span<const Type> types() const { return types_; }
+  bool with_row_ref() const { return with_row_ref_; }
+  // The entry holds all wanted columns.
+  bool covering() const { return covering_; }
+  // Values of entries are not needed: neither for columns nor to find the RowRef.
+  bool keys_only(bool needs_ref) const {
+    return needs_ref && index_->unique && !index_->primary ? false : !needs_value_;
+  }
+
+  // Decodes entries into rows first_row.. of a batch of types() that has those rows. Only for a
+  // covering codec. In mode kBorrow keys and values must outlive the batch's content.
+  Status Decode(std::span<const std::string_view> keys, std::span<const std::string_view> values,
+                size_t first_row, RowBatch* batch) const;
+
+ private:
+  friend class CompiledTable;
+  Status DecodeRows(std::span<const std::string_view> keys,
+                    std::span<const std::string_view> values, size_t first_row,
+                    RowBatch* batch) const;
+  Status DecodeEntries(std::span<const std::string_view> keys,
+                       std::span<const std::string_view> values, size_t first_row,
+                       RowBatch* batch) const;
+
+  const IndexCodec* index_ = nullptr;
+  std::vector<ColumnId> columns_;
+  std::vector<Type> types_;
+  bool with_row_ref_ = false;
+  bool covering_ = false;
+  bool copy_ = false;
+  bool needs_value_ = false;  // columns come from the ROW part or the value's primary key
+  bool needs_row_ = false;    // columns come from the ROW part
+  bool needs_key_ = false;
+  codec::KeyDecoder key_decoder_{{}, {}};
+  codec::KeyDecoder ref_decoder_{{}, {}};   // of a unique entry's value
+  codec::RowDecoders rows_;                 // primary
+  std::optional<codec::RowDecoder> entry_;  // secondary
+};
+
+// Immutable apart from its cache; thread-safe. Lives in the descriptor's slot, as long as it.
+class CompiledTable {
+ public:
+  // Compiles at the first call for a descriptor. Errors: kCorruption when it makes no sense.
+  static Result<const CompiledTable*> Of(const TableDescriptor& table);
+  ~CompiledTable();
+
+  const TableDescriptor& table() const { return *table_; }
+  std::span<const uint32_t> living() const { return living_; }  // ordinals
+  std::span<const Type> living_types() const { return living_types_; }
+  std::span<const ColumnId> living_ids() const { return living_ids_; }
+  const catalog::ColumnDescriptor& living_column(size_t position) const {
+    return table_->columns[living_[position]];
+  }
+  int PositionOf(ColumnId id) const;
+  int row_id_position() const { return row_id_position_; }  // of the hidden row id, or -1
+  const std::vector<IndexCodec>& indexes() const { return indexes_; }
+  const IndexCodec& primary() const { return indexes_.front(); }
+  const IndexCodec* FindIndex(IndexId id) const;
+
+  // Appends the ROW of a row of all living columns.
+  Status AppendRow(const RowBatch& rows, size_t row, std::string* value) const {
+    return codec::RowEncoder::Append(write_format_, rows, row, write_positions_, value);
+  }
+  // Compiled at the first call for these arguments. Errors: kInternal for an unknown index or
+  // column.
+  Result<std::shared_ptr<const ScanCodec>> Scan(IndexId index, std::span<const ColumnId> columns,
+                                                bool with_row_ref, ScanBytes bytes) const;
+
+ private:
+  struct CachedScan {
+    std::shared_ptr<const ScanCodec> codec;
+    std::unique_ptr<CachedScan> next;
+  };
+  static Result<std::shared_ptr<const CompiledTable>> Make(const TableDescriptor& table);
+  Status CompileIndex(const IndexDescriptor& index, IndexCodec* out) const;
+  Status CompileFormats();
+  Result<std::shared_ptr<const ScanCodec>> CompileScan(const IndexCodec& index,
+                                                       std::span<const ColumnId> columns,
+                                                       bool with_row_ref, ScanBytes bytes) const;
+
+  const TableDescriptor* table_ = nullptr;
+  std::vector<uint32_t> living_;
+  std::vector<Type> living_types_;
+  std::vector<ColumnId> living_ids_;
+  int row_id_position_ = -1;
+  std::vector<IndexCodec> indexes_;
+  std::vector<codec::RowFormat> formats_;
+  codec::RowFormat write_format_;
+  std::vector<uint32_t> write_positions_;
+
+  mutable std::mutex mutex_;
+  mutable size_t cached_ = 0;
+  mutable std::unique_ptr<CachedScan> owner_;
+  mutable std::atomic<const CachedScan*> first_{nullptr};
+};
+
+// The error for stored bytes that make no sense; names table and index, never values. XX001.
+Status DamagedEntry(const TableDescriptor& table, const IndexDescriptor& index,
+                    const Status& cause);
+
+}  // namespace cellar::table

@@ -1,0 +1,177 @@
+#include "cellar/table/maintenance.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/table/errors.h"
+#include "cellar/table/writer.h"
+
+namespace cellar::table {
+namespace {
+
+// What an unknown number of rows is taken for.
+constexpr uint64_t kManyRows = 1000;
+
+ScanSpec WholeTable(const TablePtr& table, const CompiledTable& compiled, bool with_row_ref) {
+  ScanSpec spec;
+  spec.table = table;
+  spec.index = compiled.primary().index->id;
+  spec.spans = {Span{}};
+  spec.columns.assign(compiled.living_ids().begin(), compiled.living_ids().end());
+  spec.with_row_ref = with_row_ref;
+  return spec;
+}
+
+// Adds entries of one index for a batch of rows that are all there.
+class IndexBuilder {
+ public:
+  IndexBuilder(AccessContext* context, const CompiledTable& compiled, const IndexCodec& index)
+      : context_(context), compiled_(compiled), index_(index) {
+    bulk_ = context->bulk == compiled.table().id;
+  }
+
+  Status Add(const RowBatch& rows) {
+    refs_.Clear();
+    keys_.Clear();
+    AppendRefs(compiled_, rows, &refs_);
+    for (size_t row = 0; row < rows.size(); ++row) {
+      index_.AppendKey(rows, row, refs_[row], keys_.buffer());
+      keys_.End();
+    }
+    if (index_.unique && !bulk_) CELLAR_TRY(CheckUnique(rows));
+    std::string value;
+    for (size_t row = 0; row < rows.size(); ++row) {
+      value.clear();
+      CELLAR_TRY(index_.AppendValue(rows, row, refs_[row], &scratch_, &value));
+      if (!bulk_ || index_.EscapesUniqueness(rows, row)) {
+        CELLAR_TRY(context_->transaction->Put(keys_[row], value));
+        continue;
+      }
+      Status status = context_->transaction->PutIfAbsent(keys_[row], value);
+      if (status.code() == Code::kConstraint) return Duplicate(keys_[row]);
+      CELLAR_TRY(std::move(status));
+    }
+    return Status();
+  }
+
+ private:
+  Status Duplicate(std::string_view key) {
+    const std::string_view known = context_->transaction->duplicate_key();
+    if (known.starts_with(index_.prefix)) key = known;
+    return DuplicateKey(compiled_, index_, key, context_->format, DuplicateCause::kIndexBuild);
+  }
+
+  // Entries of earlier batches are among the transaction's own writes.
+  Status CheckUnique(const RowBatch& rows) {
+    std::unordered_set<std::string_view> added;
+    std::vector<std::string_view> probes;
+    std::vector<size_t> probe_rows;
+    for (size_t row = 0; row < rows.size(); ++row) {
+      if (index_.EscapesUniqueness(rows, row)) continue;
+      if (!added.insert(keys_[row]).second) {
+        return DuplicateKey(compiled_, index_, rows, row, context_->format,
+                            DuplicateCause::kIndexBuild);
+      }
+      probes.push_back(keys_[row]);
+      probe_rows.push_back(row);
+    }
+    std::vector<uint8_t> found;
+    CELLAR_TRY(context_->MultiGet(probes, &pins_, &found));
+    for (size_t i = 0; i < probes.size(); ++i) {
+      if (!found[i]) continue;
+      // A row that was written while the index was write-only has its entry already.
+      std::string scratch;
+      RowBatch scratch_row;
+      CELLAR_TRY_ASSIGN(std::string_view ref,
+                        index_.FindRef(probes[i], pins_[i].view(), &scratch, &scratch_row));
+      if (ref == refs_[probe_rows[i]]) continue;
+      return DuplicateKey(compiled_, index_, rows, probe_rows[i], context_->format,
+                          DuplicateCause::kIndexBuild);
+    }
+    return Status();
+  }
+
+  AccessContext* context_;
+  const CompiledTable& compiled_;
+  const IndexCodec& index_;
+  bool bulk_ = false;
+  StringList refs_, keys_;
+  std::vector<Datum> scratch_;
+  std::vector<kv::PinnedValue> pins_;
+};
+
+}  // namespace
+
+Status BuildIndexOf(AccessContext* context, const TablePtr& table, IndexId index_id) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  const IndexCodec* index = compiled->FindIndex(index_id);
+  if (index == nullptr || index->primary) {
+    return InternalError("table \"{}\" has no secondary index {}", table->name, index_id.value);
+  }
+  IndexBuilder builder(context, *compiled, *index);
+  CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
+                    OpenScan(context, WholeTable(table, *compiled, false)));
+  RowBatch rows;
+  while (true) {
+    CELLAR_TRY_ASSIGN(bool more, reader->Next(&rows));
+    if (!more) return Status();
+    CELLAR_TRY(builder.Add(rows));
+  }
+}
+
+Status ClearIndexOf(AccessContext* context, const TableDescriptor& table, IndexId index_id) {
+  const IndexDescriptor* index = table.FindIndex(index_id);
+  const uint32_t width = index != nullptr && index->primary ? codec::kIndexIdsOfPrimary : 1;
+  const std::string start = codec::TablePrefix(table.id, index_id);
+  const std::string last = codec::TablePrefix(table.id, IndexId{index_id.value + width - 1});
+  return context->transaction->DeleteRange(start, codec::PrefixEnd(last));
+}
+
+Status RewriteTable(AccessContext* context, const TablePtr& from, const TablePtr& to,
+                    const std::function<Status(const RowBatch& from, RowBatch* to)>& convert) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled_from, CompiledTable::Of(*from));
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled_to, CompiledTable::Of(*to));
+  // A cursor shows what was there when it was opened, so the old entries may go at once, and new
+  // rows may take their keys.
+  CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
+                    OpenScan(context, WholeTable(from, *compiled_from, false)));
+  RowBatch old_rows, new_rows;
+  CELLAR_TRY_ASSIGN(bool more, reader->Next(&old_rows));
+  if (from->id == to->id) {
+    for (const IndexDescriptor& index : from->indexes) {
+      CELLAR_TRY(ClearIndexOf(context, *from, index.id));
+    }
+  }
+  while (more) {
+    new_rows.Reset(compiled_to->living_types());
+    CELLAR_TRY(convert(old_rows, &new_rows));
+    if (new_rows.size() != old_rows.size()) {
+      return InternalError("rewriting {} rows made {}", old_rows.size(), new_rows.size());
+    }
+    CELLAR_TRY(InsertRows(context, to, &new_rows, ConflictPolicy(), nullptr));
+    CELLAR_TRY_ASSIGN(more, reader->Next(&old_rows));
+  }
+  return Status();
+}
+
+Result<uint64_t> CountFewRows(AccessContext* context, const TableDescriptor& table) {
+  const codec::KeyRange range =
+      codec::PrefixRange(codec::TablePrefix(table.id, table.primary().id));
+  kv::ScanOptions options;
+  options.keys_only = true;
+  options.limit = kManyRows;
+  options.first_block_bytes = options.block_bytes;
+  options.mode = kv::ReadMode::kSnapshot;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    context->transaction->Scan(range.start, range.end, options));
+  kv::Block block;
+  uint64_t rows = 0;
+  while (true) {
+    CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
+    if (!more) return rows;
+    rows += block.size();
+  }
+}
+
+}  // namespace cellar::table

@@ -1,0 +1,423 @@
+#include "cellar/table/reader.h"
+
+#include <algorithm>
+
+#include "cellar/base/sqlstate.h"
+
+namespace cellar::table {
+namespace {
+
+// First blocks of scans, in bytes: what the caller hinted at, within these.
+constexpr size_t kSmallestFirstBlock = 256;
+constexpr size_t kFirstBlock = 32 << 10;
+constexpr size_t kLargestBlock = 64 << 10;
+constexpr size_t kGuessedRowBytes = 128;
+constexpr size_t kGuessedKeyBytes = 32;
+
+kv::LockOptions LockOptionsOf(const ScanSpec& spec, const AccessContext& context) {
+  kv::LockOptions options;
+  switch (spec.lock_wait) {
+    case LockWait::kBlock: options.wait = kv::LockWait::kBlock; break;
+    case LockWait::kNoWait: options.wait = kv::LockWait::kNoWait; break;
+    case LockWait::kSkipLocked: options.wait = kv::LockWait::kSkip; break;
+  }
+  options.timeout = std::chrono::milliseconds(spec.lock_timeout_ms);
+  options.cancel = context.cancel;
+  options.move_over_reads = context.move_over_reads;
+  return options;
+}
+
+std::vector<uint32_t> PlacesOf(const std::vector<bool>& flags) {
+  std::vector<uint32_t> places;
+  for (size_t i = 0; i < flags.size(); ++i) {
+    if (flags[i]) places.push_back(static_cast<uint32_t>(i));
+  }
+  return places;
+}
+
+template <typename T>
+void KeepPlaces(std::span<const uint32_t> places, std::vector<T>* items) {
+  if (items->empty()) return;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (places[i] != i) (*items)[i] = std::move((*items)[places[i]]);
+  }
+  items->resize(places.size());
+}
+
+}  // namespace
+
+// ---- AccessContext ----
+
+Result<bool> AccessContext::Get(std::string_view key, kv::PinnedValue* value) {
+  ++stats.trips;
+  Result<bool> found = transaction->Get(key, value);
+  if (found.ok() && found.value()) {
+    ++stats.rows_read;
+    stats.bytes_read += key.size() + value->size();
+  }
+  return found;
+}
+
+Status AccessContext::MultiGet(std::span<const std::string_view> keys,
+                               std::vector<kv::PinnedValue>* values, std::vector<uint8_t>* found) {
+  found->assign(keys.size(), 0);
+  if (values->size() < keys.size()) values->resize(keys.size());
+  if (keys.empty()) return Status();
+  if (keys.size() == 1) {
+    CELLAR_TRY_ASSIGN(bool one, Get(keys[0], &(*values)[0]));
+    (*found)[0] = one;
+    return Status();
+  }
+  ++stats.trips;
+  static_assert(sizeof(bool) == sizeof(uint8_t));
+  const std::unique_ptr<bool[]> flags = std::make_unique<bool[]>(keys.size());
+  CELLAR_TRY(transaction->MultiGet(keys, std::span(values->data(), keys.size()),
+                                   std::span<bool>(flags.get(), keys.size())));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    (*found)[i] = flags[i];
+    if (!flags[i]) continue;
+    ++stats.rows_read;
+    stats.bytes_read += keys[i].size() + (*values)[i].size();
+  }
+  return Status();
+}
+
+void AppendRowKey(const IndexCodec& primary, std::string_view ref, std::string* key) {
+  key->append(primary.prefix);
+  key->append(ref);
+  key->push_back(kGroupZero);
+}
+
+Result<std::vector<bool>> LockKeys(AccessContext* context, const ScanSpec& spec,
+                                   std::span<const std::string_view> keys) {
+  CELLAR_TRY_ASSIGN(kv::LockResult result,
+                    context->transaction->Lock(keys, LockOptionsOf(spec, *context)));
+  return std::move(result.acquired);
+}
+
+// ---- EntrySet ----
+
+EntrySet::EntrySet(AccessContext* context, const TableDescriptor* table,
+                   std::shared_ptr<const ScanCodec> entries, std::shared_ptr<const ScanCodec> rows)
+    : context_(context),
+      table_(table),
+      entry_codec_(std::move(entries)),
+      row_codec_(std::move(rows)) {}
+
+void EntrySet::Clear() {
+  keys.clear();
+  values.clear();
+  kept_.clear();
+  fetched_ = false;
+  have_row_keys_ = false;
+  row_keys_.clear();
+  row_values_.clear();
+}
+
+Status EntrySet::Damaged(const Status& cause) const {
+  return DamagedEntry(*table_, *entry_codec_->index().index, cause);
+}
+
+void EntrySet::Keep(std::span<const uint32_t> places) {
+  if (places.size() == keys.size()) return;
+  if (kept_.empty()) {
+    kept_.assign(places.begin(), places.end());
+  } else {
+    KeepPlaces(places, &kept_);
+  }
+  KeepPlaces(places, &keys);
+  KeepPlaces(places, &values);
+  KeepPlaces(places, &row_keys_);
+  if (fetched_) {
+    KeepPlaces(places, &row_values_);
+    // The pins own the bytes that row_values_ views: they stay where they are.
+  }
+}
+
+Status EntrySet::FindRowKeys() {
+  if (have_row_keys_) return Status();
+  have_row_keys_ = true;
+  const IndexCodec& index = entry_codec_->index();
+  if (index.primary) {
+    row_keys_ = keys;
+    return Status();
+  }
+  row_key_bytes_.clear();
+  std::vector<size_t> ends;
+  ends.reserve(keys.size());
+  std::string scratch;
+  RowBatch scratch_row;
+  const IndexCodec& primary = row_codec_->index();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    Result<std::string_view> ref = index.FindRef(keys[i], values[i], &scratch, &scratch_row);
+    if (!ref.ok()) return Damaged(ref.status());
+    AppendRowKey(primary, ref.value(), &row_key_bytes_);
+    ends.push_back(row_key_bytes_.size());
+  }
+  row_keys_.clear();
+  size_t start = 0;
+  for (size_t end : ends) {
+    row_keys_.push_back(std::string_view(row_key_bytes_).substr(start, end - start));
+    start = end;
+  }
+  return Status();
+}
+
+// An entry without its row is damage, unless the row went after the entry was read: by this
+// transaction's own writes, or before a newer snapshot was taken. Reading the entry again tells.
+Status EntrySet::CheckDangling(size_t place) const {
+  kv::PinnedValue value;
+  CELLAR_TRY_ASSIGN(bool found, context_->Get(keys[place], &value));
+  if (!found) return Status();
+  const IndexCodec& index = entry_codec_->index();
+  std::string scratch, row_key;
+  RowBatch scratch_row;
+  CELLAR_TRY_ASSIGN(std::string_view ref,
+                    index.FindRef(keys[place], value.view(), &scratch, &scratch_row));
+  AppendRowKey(row_codec_->index(), ref, &row_key);
+  if (row_key != row_keys_[place]) return Status();
+  return CorruptionError("it has no row");
+}
+
+Status EntrySet::ReadRows() {
+  CELLAR_TRY(FindRowKeys());
+  std::vector<uint8_t> found;
+  CELLAR_TRY(context_->MultiGet(row_keys_, &row_pins_, &found));
+  row_values_.resize(keys.size());
+  std::vector<uint32_t> places;
+  places.reserve(keys.size());
+  bool checked = entry_codec_->index().primary;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (found[i]) {
+      row_values_[i] = row_pins_[i].view();
+      places.push_back(static_cast<uint32_t>(i));
+    } else if (!checked) {
+      checked = true;
+      if (Status status = CheckDangling(i); !status.ok()) return Damaged(status);
+    }
+  }
+  fetched_ = true;
+  Keep(places);
+  return Status();
+}
+
+Status EntrySet::FetchRows() {
+  if (fetched_ || entry_codec_->covering()) return Status();
+  return ReadRows();
+}
+
+Status EntrySet::DropMoved(std::span<const KeyItem> items) {
+  const IndexCodec& index = entry_codec_->index();
+  if (index.primary || keys.empty()) return Status();
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table_));
+  CELLAR_TRY_ASSIGN(std::shared_ptr<const ScanCodec> whole,
+                    compiled->Scan(row_codec_->index().index->id, compiled->living_ids(), true,
+                                   ScanBytes::kBorrow));
+  RowBatch rows;
+  rows.Reset(whole->types());
+  rows.Resize(keys.size());
+  if (Status status = whole->Decode(row_keys_, row_values_, 0, &rows); !status.ok()) {
+    return DamagedEntry(*table_, *row_codec_->index().index, status);
+  }
+  std::vector<uint32_t> places;
+  std::string key;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    key.clear();
+    index.AppendKey(rows, i, rows.column(compiled->living_ids().size()).bytes()[i], &key);
+    if (Contains(items, key)) places.push_back(static_cast<uint32_t>(i));
+  }
+  Keep(places);
+  return Status();
+}
+
+Status EntrySet::LockRows(const ScanSpec& spec, std::span<const KeyItem> items) {
+  CELLAR_TRY(FindRowKeys());
+  if (keys.empty()) return Status();
+  CELLAR_TRY_ASSIGN(kv::LockResult result,
+                    context_->transaction->Lock(row_keys_, LockOptionsOf(spec, *context_)));
+  if (spec.lock_wait == LockWait::kSkipLocked) Keep(PlacesOf(result.acquired));
+  if (!result.snapshot_moved) return Status();
+  // A row that is gone or changed is no damage now.
+  std::vector<uint8_t> found;
+  CELLAR_TRY(context_->MultiGet(row_keys_, &row_pins_, &found));
+  row_values_.resize(keys.size());
+  std::vector<uint32_t> places;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!found[i]) continue;
+    row_values_[i] = row_pins_[i].view();
+    places.push_back(static_cast<uint32_t>(i));
+  }
+  fetched_ = true;
+  Keep(places);
+  return DropMoved(items);
+}
+
+Status EntrySet::Decode(size_t start, size_t count, size_t first_row, RowBatch* batch) const {
+  if (fetched_) {
+    Status status =
+        row_codec_->Decode(std::span(row_keys_).subspan(start, count),
+                           std::span(row_values_).subspan(start, count), first_row, batch);
+    return status.ok() ? status : DamagedEntry(*table_, *row_codec_->index().index, status);
+  }
+  Status status = entry_codec_->Decode(std::span(keys).subspan(start, count),
+                                       std::span(values).subspan(start, count), first_row, batch);
+  return status.ok() ? status : Damaged(status);
+}
+
+// ---- ScanReader ----
+
+namespace {
+
+class ScanReader final : public Reader {
+ public:
+  ScanReader(AccessContext* context, ScanSpec spec, std::shared_ptr<const ScanCodec> entries,
+             std::shared_ptr<const ScanCodec> rows, std::vector<KeyItem> items)
+      : context_(context),
+        spec_(std::move(spec)),
+        codec_(entries),
+        items_(std::move(items)),
+        entries_(context, spec_.table.get(), std::move(entries), std::move(rows)) {
+    const bool needs_ref = spec_.with_row_ref || spec_.lock_rows || !codec_->covering();
+    keys_only_ = codec_->keys_only(needs_ref);
+    if (spec_.lock_rows && spec_.limit_hint != 0) {
+      slice_ = std::min<uint64_t>(slice_, spec_.limit_hint);
+    }
+  }
+
+  Result<bool> Next(RowBatch* batch) override {
+    batch->Reset(codec_->types());
+    while (at_ == entries_.size()) {
+      CELLAR_TRY_ASSIGN(bool more, Load());
+      if (!more) return false;
+    }
+    const size_t count = std::min(entries_.size() - at_, kBatchRows);
+    batch->Resize(count);
+    CELLAR_TRY(entries_.Decode(at_, count, 0, batch));
+    at_ += count;
+    return true;
+  }
+
+ private:
+  // Fills entries_ with the next ones, perhaps none. False at the end.
+  Result<bool> Load() {
+    CELLAR_TRY(context_->CheckCancel());
+    entries_.Clear();
+    at_ = 0;
+    if (block_at_ == block_.size()) {
+      if (cursor_ == nullptr) {
+        if (item_ == items_.size()) return false;
+        if (items_[item_].point) {
+          CELLAR_TRY(LoadPoints());
+          return true;
+        }
+        CELLAR_TRY(OpenCursor());
+      }
+      CELLAR_TRY(NextBlock());
+      if (block_.empty()) return true;
+    }
+    // A block at once, unless rows are locked that perhaps nobody wants.
+    const size_t left = block_.size() - block_at_;
+    const size_t count = spec_.lock_rows ? std::min(left, slice_) : left;
+    for (size_t i = block_at_; i < block_at_ + count; ++i) {
+      entries_.keys.push_back(block_.key(i));
+      entries_.values.push_back(block_.value(i));
+    }
+    block_at_ += count;
+    if (spec_.lock_rows) CELLAR_TRY(entries_.LockRows(spec_, items_));
+    CELLAR_TRY(entries_.FetchRows());
+    return true;
+  }
+
+  Status OpenCursor() {
+    kv::ScanOptions options;
+    options.reverse = spec_.reverse;
+    options.keys_only = keys_only_;
+    options.block_bytes = kLargestBlock;
+    options.first_block_bytes = kFirstBlock;
+    if (spec_.limit_hint != 0 && spec_.limit_hint < kLargestBlock) {
+      const size_t guess = keys_only_ ? kGuessedKeyBytes : kGuessedRowBytes;
+      options.first_block_bytes =
+          std::clamp<size_t>(spec_.limit_hint * guess, kSmallestFirstBlock, kLargestBlock);
+    }
+    CELLAR_TRY_ASSIGN(cursor_,
+                      context_->transaction->Scan(items_[item_].start, items_[item_].end, options));
+    return Status();
+  }
+
+  Status NextBlock() {
+    block_at_ = 0;
+    ++context_->stats.trips;
+    CELLAR_TRY_ASSIGN(bool more, cursor_->NextBlock(&block_));
+    if (!more) {
+      block_.Clear();
+      cursor_.reset();
+      ++item_;
+      return Status();
+    }
+    context_->stats.rows_read += block_.size();
+    context_->stats.bytes_read += block_.bytes();
+    return Status();
+  }
+
+  // Looks up the points from item_ on, kBatchRows at most.
+  Status LoadPoints() {
+    size_t end = item_ + 1;
+    while (end < items_.size() && items_[end].point && end - item_ < slice_) ++end;
+    point_keys_.clear();
+    for (size_t i = item_; i < end; ++i) point_keys_.push_back(items_[i].start);
+    item_ = end;
+    const bool primary = codec_->index().primary;
+    // The key of a row is known before it is read: locked first, it is read once.
+    if (spec_.lock_rows && primary) CELLAR_TRY(LockPoints());
+    CELLAR_TRY(context_->MultiGet(point_keys_, &pins_, &found_));
+    for (size_t i = 0; i < point_keys_.size(); ++i) {
+      if (!found_[i]) continue;
+      entries_.keys.push_back(point_keys_[i]);
+      entries_.values.push_back(pins_[i].view());
+    }
+    if (spec_.lock_rows && !primary) CELLAR_TRY(entries_.LockRows(spec_, items_));
+    return entries_.FetchRows();
+  }
+
+  Status LockPoints() {
+    CELLAR_TRY_ASSIGN(std::vector<bool> acquired, LockKeys(context_, spec_, point_keys_));
+    if (spec_.lock_wait == LockWait::kSkipLocked) KeepPlaces(PlacesOf(acquired), &point_keys_);
+    return Status();
+  }
+
+  AccessContext* context_;
+  ScanSpec spec_;
+  std::shared_ptr<const ScanCodec> codec_;
+  std::vector<KeyItem> items_;
+  EntrySet entries_;
+  size_t at_ = 0;  // of entries_
+  bool keys_only_ = false;
+  size_t slice_ = kBatchRows;
+
+  size_t item_ = 0;
+  std::unique_ptr<kv::Cursor> cursor_;
+  kv::Block block_;
+  size_t block_at_ = 0;
+  std::vector<std::string_view> point_keys_;
+  std::vector<kv::PinnedValue> pins_;
+  std::vector<uint8_t> found_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Reader>> OpenScan(AccessContext* context, ScanSpec spec) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*spec.table));
+  CELLAR_TRY_ASSIGN(
+      std::shared_ptr<const ScanCodec> entries,
+      compiled->Scan(spec.index, spec.columns, spec.with_row_ref, ScanBytes::kBorrow));
+  std::shared_ptr<const ScanCodec> rows = entries;
+  if (!entries->index().primary && (spec.lock_rows || !entries->covering())) {
+    CELLAR_TRY_ASSIGN(rows, compiled->Scan(compiled->primary().index->id, spec.columns,
+                                           spec.with_row_ref, ScanBytes::kBorrow));
+  }
+  CELLAR_TRY_ASSIGN(std::vector<KeyItem> items, KeyItemsOf(entries->index(), spec.spans));
+  return std::unique_ptr<Reader>(std::make_unique<ScanReader>(
+      context, std::move(spec), std::move(entries), std::move(rows), std::move(items)));
+}
+
+}  // namespace cellar::table

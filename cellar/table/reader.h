@@ -1,0 +1,88 @@
+// How scans and look-ups fetch, lock and decode rows. Private to the layer.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/table/access.h"
+#include "cellar/table/compiled.h"
+#include "cellar/table/key_ranges.h"
+
+namespace cellar::table {
+
+// What the parts of an Access share. One thread at a time.
+struct AccessContext {
+  kv::Transaction* transaction = nullptr;
+  const CancelToken* cancel = nullptr;
+  TableStore* store = nullptr;
+  bool move_over_reads = false;
+  FormatSettings format;
+  std::optional<codec::TableId> bulk;  // between BeginBulk and EndBulk
+  AccessStats stats;
+
+  Status CheckCancel() const { return cancel == nullptr ? Status() : cancel->Check(); }
+  Result<bool> Get(std::string_view key, kv::PinnedValue* value);
+  // `found` gets one entry a key. No keys: no trip.
+  Status MultiGet(std::span<const std::string_view> keys, std::vector<kv::PinnedValue>* values,
+                  std::vector<uint8_t>* found);
+};
+
+// Locks keys as the scan asks; which ones were acquired.
+Result<std::vector<bool>> LockKeys(AccessContext* context, const ScanSpec& spec,
+                                   std::span<const std::string_view> keys);
+
+// Appends the whole key of a row.
+void AppendRowKey(const IndexCodec& primary, std::string_view ref, std::string* key);
+
+// Entries of an index that were read together, on their way to becoming rows: locked, fetched and
+// decoded. The keys and values are borrowed from whoever fills them in.
+class EntrySet {
+ public:
+  // `rows` decodes rows of the primary index into the wanted columns.
+  EntrySet(AccessContext* context, const TableDescriptor* table,
+           std::shared_ptr<const ScanCodec> entries, std::shared_ptr<const ScanCodec> rows);
+
+  std::vector<std::string_view> keys, values;
+
+  // Forgets all entries.
+  void Clear();
+  // Locks the entries' rows and leaves out those that were skipped. When the snapshot moved, reads
+  // the rows again and leaves out those that are gone or lie in none of `items` any more.
+  Status LockRows(const ScanSpec& spec, std::span<const KeyItem> items);
+  // Makes sure that Decode finds all columns: fetches rows unless entries hold them. Entries whose
+  // rows are gone are left out. kCorruption (XX001) for an entry that never had one.
+  Status FetchRows();
+  size_t size() const { return keys.size(); }
+  // For each entry that is left, its place in the set as it was filled in; empty: all are left.
+  std::span<const uint32_t> kept() const { return kept_; }
+  // Decodes entries [start, start + count) into the rows first_row.. of `batch`.
+  Status Decode(size_t start, size_t count, size_t first_row, RowBatch* batch) const;
+
+ private:
+  Status FindRowKeys();
+  Status ReadRows();
+  void Keep(std::span<const uint32_t> places);
+  Status CheckDangling(size_t place) const;
+  Status DropMoved(std::span<const KeyItem> items);
+  Status Damaged(const Status& cause) const;
+
+  AccessContext* context_;
+  const TableDescriptor* table_;
+  std::shared_ptr<const ScanCodec> entry_codec_;
+  std::shared_ptr<const ScanCodec> row_codec_;
+  std::vector<uint32_t> kept_;
+  // Once rows have been read: parallel to keys.
+  bool fetched_ = false;
+  bool have_row_keys_ = false;
+  std::string row_key_bytes_;
+  std::vector<std::string_view> row_keys_;
+  std::vector<kv::PinnedValue> row_pins_;
+  std::vector<std::string_view> row_values_;
+};
+
+Result<std::unique_ptr<Reader>> OpenScan(AccessContext* context, ScanSpec spec);
+
+}  // namespace cellar::table

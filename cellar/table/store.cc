@@ -1,0 +1,176 @@
+// Row ids in blocks, and estimates of table sizes.
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/codec/row.h"
+#include "cellar/table/access.h"
+#include "cellar/table/writer.h"
+
+namespace cellar::table {
+namespace {
+
+// Row ids taken from the store at once; those not handed out when the process ends are lost.
+constexpr uint64_t kRowIdBlock = 4096;
+constexpr int kMaxRetries = 100;
+// The sample that tells how many rows a byte on disk holds.
+constexpr size_t kSampleBytes = 256 << 10;
+constexpr uint64_t kExactRows = 500;
+
+std::string RowIdKey(codec::TableId table) { return codec::SystemKey("rowid", {table.value}); }
+
+// Advances the stored counter by `count` and returns its old value, the first free id.
+Result<int64_t> AdvanceCounter(codec::TableId table, uint64_t count, kv::Transaction* transaction) {
+  const std::string key = RowIdKey(table);
+  const Type type = MakeType(TypeId::kInt8);
+  kv::PinnedValue value;
+  CELLAR_TRY_ASSIGN(bool found, transaction->Get(key, &value));
+  int64_t next = 1;
+  if (found) {
+    CELLAR_TRY_ASSIGN(Datum stored, codec::ParseCell(value.view(), type));
+    if (stored.is_null()) return CorruptionError("counter of row ids is NULL");
+    next = stored.int_value();
+  }
+  if (next < 1 || static_cast<uint64_t>(INT64_MAX - next) < count) {
+    return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded, "table is out of row ids");
+  }
+  std::string cell;
+  codec::AppendCell(Datum::Int(next + static_cast<int64_t>(count)), type, &cell);
+  CELLAR_TRY(transaction->Put(key, cell));
+  return next;
+}
+
+}  // namespace
+
+Result<int64_t> TakeRowIdsInTransaction(const TableDescriptor& table, uint64_t count,
+                                        kv::Transaction* transaction) {
+  return AdvanceCounter(table.id, count, transaction);
+}
+
+struct TableStore::Impl {
+  struct Ids {
+    std::mutex mutex;
+    int64_t next = 0, end = 0;
+  };
+  struct Density {
+    uint64_t rows = 0, bytes = 0;  // of the sample
+    uint64_t table_bytes = 0;      // when it was taken
+  };
+
+  kv::Engine* engine;
+  std::mutex mutex;  // of the maps
+  std::map<uint64_t, std::unique_ptr<Ids>> ids;
+  std::unordered_map<uint64_t, Density> densities;
+
+  Result<int64_t> TakeBlock(codec::TableId table, uint64_t count);
+  Result<Density> Sample(const codec::KeyRange& range, bool* exact);
+};
+
+TableStore::TableStore(kv::Engine* engine) : impl_(std::make_unique<Impl>()) {
+  impl_->engine = engine;
+}
+TableStore::~TableStore() = default;
+
+Result<int64_t> TableStore::Impl::TakeBlock(codec::TableId table, uint64_t count) {
+  Status last;
+  for (int attempt = 0; attempt < kMaxRetries; ++attempt) {
+    std::unique_ptr<kv::Transaction> transaction = engine->Begin();
+    CELLAR_TRY_ASSIGN(int64_t first, AdvanceCounter(table, count, transaction.get()));
+    // Durable, or a crash could bring back ids whose rows are durable.
+    kv::CommitOptions options;
+    options.durable = true;
+    Result<uint64_t> committed = transaction->Commit(options);
+    if (committed.ok()) return first;
+    last = std::move(committed).status();
+    // After an unknown outcome the block may or may not be ours: taking another one is safe.
+    if (last.code() != Code::kConflict && last.code() != Code::kCommitUnknown) return last;
+  }
+  return last;
+}
+
+Result<int64_t> TableStore::TakeRowIds(codec::TableId table, uint64_t count) {
+  Impl::Ids* ids = nullptr;
+  {
+    std::lock_guard lock(impl_->mutex);
+    std::unique_ptr<Impl::Ids>& slot = impl_->ids[table.value];
+    if (slot == nullptr) slot = std::make_unique<Impl::Ids>();
+    ids = slot.get();
+  }
+  std::lock_guard lock(ids->mutex);
+  if (static_cast<uint64_t>(ids->end - ids->next) < count) {
+    // The rest of the old block is given up: ids of one batch are consecutive.
+    const uint64_t block = std::max(kRowIdBlock, count * 4);
+    CELLAR_TRY_ASSIGN(ids->next, impl_->TakeBlock(table, block));
+    ids->end = ids->next + static_cast<int64_t>(block);
+  }
+  const int64_t first = ids->next;
+  ids->next += static_cast<int64_t>(count);
+  return first;
+}
+
+Result<TableStore::Impl::Density> TableStore::Impl::Sample(const codec::KeyRange& range,
+                                                           bool* exact) {
+  kv::TransactionOptions read_only;
+  read_only.read_only = true;
+  std::unique_ptr<kv::Transaction> transaction = engine->Begin(read_only);
+  kv::ScanOptions options;
+  options.keys_only = true;
+  options.fill_cache = false;
+  options.mode = kv::ReadMode::kSnapshot;
+  options.first_block_bytes = options.block_bytes = kSampleBytes / 8;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    transaction->Scan(range.start, range.end, options));
+  Density density;
+  std::string last;
+  kv::Block block;
+  size_t read = 0;
+  *exact = false;
+  while (read < kSampleBytes) {
+    CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
+    if (!more) {
+      *exact = true;
+      return density;
+    }
+    density.rows += block.size();
+    read += block.bytes();
+    last = block.key(block.size() - 1);
+  }
+  density.bytes = engine->ApproximateBytes(range.start, last);
+  return density;
+}
+
+// The bytes on disk of the table over those of a sample, times the sample's rows. Both figures come
+// from the same measure, so that compression cancels out.
+Result<uint64_t> TableStore::EstimateRows(const TableDescriptor& table) {
+  if (table.indexes.empty()) return uint64_t{0};
+  const codec::KeyRange range =
+      codec::PrefixRange(codec::TablePrefix(table.id, table.primary().id));
+  const uint64_t bytes = impl_->engine->ApproximateBytes(range.start, range.end);
+  {
+    std::lock_guard lock(impl_->mutex);
+    auto known = impl_->densities.find(table.id.value);
+    if (known != impl_->densities.end()) {
+      const Impl::Density& density = known->second;
+      // Good until the table has grown or shrunk by half.
+      if (bytes / 2 <= density.table_bytes && density.table_bytes <= bytes * 2 &&
+          density.bytes > 0) {
+        return static_cast<uint64_t>(static_cast<double>(density.rows) *
+                                     static_cast<double>(bytes) /
+                                     static_cast<double>(density.bytes));
+      }
+    }
+  }
+  bool exact = false;
+  CELLAR_TRY_ASSIGN(Impl::Density density, impl_->Sample(range, &exact));
+  if (exact) return density.rows;
+  density.table_bytes = bytes;
+  if (density.bytes == 0 || bytes < density.bytes) return std::max(density.rows, kExactRows);
+  std::lock_guard lock(impl_->mutex);
+  impl_->densities[table.id.value] = density;
+  return static_cast<uint64_t>(static_cast<double>(density.rows) * static_cast<double>(bytes) /
+                               static_cast<double>(density.bytes));
+}
+
+}  // namespace cellar::table

@@ -1,0 +1,409 @@
+// Inserts, updates and deletes: every index follows its table, every unique key is asked for once.
+//
+// One batch costs at most one trip: a MultiGet of all unique keys that the batch would add. It also
+// tracks them, so that two transactions cannot add the same key. All deletes of a batch come before
+// its puts, since a row may move to the key that another one leaves.
+#include "cellar/table/writer.h"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/table/errors.h"
+
+namespace cellar::table {
+namespace {
+
+Status CheckColumns(const CompiledTable& compiled, const RowBatch& rows) {
+  if (rows.num_columns() == compiled.living().size()) return Status();
+  return InternalError("batch of {} columns for table \"{}\" of {}", rows.num_columns(),
+                       compiled.table().name, compiled.living().size());
+}
+
+// Gives each row without one a row id. True when all of them were given one.
+Result<bool> FillRowIds(AccessContext* context, const CompiledTable& compiled, RowBatch* rows) {
+  if (compiled.row_id_position() < 0) return false;
+  ColumnVector& column = rows->column(static_cast<size_t>(compiled.row_id_position()));
+  uint64_t missing = 0;
+  for (size_t i = 0; i < rows->size(); ++i) missing += column.IsNull(i) ? 1 : 0;
+  if (missing == 0) return false;
+  Result<int64_t> first =
+      context->store != nullptr
+          ? context->store->TakeRowIds(compiled.table().id, missing)
+          : TakeRowIdsInTransaction(compiled.table(), missing, context->transaction);
+  CELLAR_TRY_ASSIGN(int64_t next, std::move(first));
+  for (size_t i = 0; i < rows->size(); ++i) {
+    if (column.IsNull(i)) column.Set(i, Datum::Int(next++));
+  }
+  column.set_has_nulls(false);
+  return missing == rows->size();
+}
+
+// Equal in every bit, so that nothing stored changes.
+bool Identical(const ColumnVector& a, size_t row_a, const ColumnVector& b, size_t row_b) {
+  if (a.IsNull(row_a) || b.IsNull(row_b)) return a.IsNull(row_a) && b.IsNull(row_b);
+  switch (a.physical()) {
+    case Physical::kInt64: return a.ints()[row_a] == b.ints()[row_b];
+    case Physical::kDouble:
+      return std::bit_cast<uint64_t>(a.doubles()[row_a]) ==
+             std::bit_cast<uint64_t>(b.doubles()[row_b]);
+    case Physical::kBytes: return a.bytes()[row_a] == b.bytes()[row_b];
+  }
+  return false;
+}
+
+// The unique keys that a batch adds, and what is known of them.
+class UniqueProbe {
+ public:
+  // `key` must stay where it is until the probe is done.
+  void Add(std::string_view key) { keys_.push_back(key); }
+  Status Run(AccessContext* context) { return context->MultiGet(keys_, &values_, &found_); }
+  // In the order of Add.
+  std::string_view key(size_t i) const { return keys_[i]; }
+  bool found(size_t i) const { return found_[i] != 0; }
+  std::string_view value(size_t i) const { return values_[i].view(); }
+
+ private:
+  std::vector<std::string_view> keys_;
+  std::vector<kv::PinnedValue> values_;
+  std::vector<uint8_t> found_;
+};
+
+constexpr uint32_t kNoProbe = UINT32_MAX;
+
+// One index's part of an insert.
+struct InsertIndex {
+  const IndexCodec* codec;
+  StringList keys;               // one a row
+  std::vector<uint32_t> probes;  // place in the probe, or kNoProbe
+  bool arbiter = false;          // its conflicts are skipped or reported
+  bool absent = false;           // its keys are new by construction
+};
+
+class Inserter {
+ public:
+  Inserter(AccessContext* context, const CompiledTable& compiled, const RowBatch& rows)
+      : context_(context), compiled_(compiled), rows_(rows) {}
+
+  Status Run(const ConflictPolicy& policy, bool fresh_row_ids, InsertOutcome* outcome) {
+    Prepare(policy, fresh_row_ids);
+    bulk_ = context_->bulk == compiled_.table().id && policy.kind == ConflictPolicy::Kind::kError;
+    if (!bulk_) {
+      CELLAR_TRY(probe_.Run(context_));
+      CELLAR_TRY(Resolve(policy, outcome));
+    }
+    return Write();
+  }
+
+ private:
+  void Prepare(const ConflictPolicy& policy, bool fresh_row_ids) {
+    AppendRefs(compiled_, rows_, &refs_);
+    indexes_.reserve(compiled_.indexes().size());
+    for (const IndexCodec& codec : compiled_.indexes()) {
+      if (!TakesEntries(*codec.index)) continue;
+      InsertIndex& index = indexes_.emplace_back();
+      index.codec = &codec;
+      index.absent = codec.primary && fresh_row_ids;
+      index.arbiter = policy.kind != ConflictPolicy::Kind::kError && codec.unique &&
+                      (!policy.index.has_value() || *policy.index == codec.index->id);
+      for (size_t i = 0; i < rows_.size(); ++i) {
+        codec.AppendKey(rows_, i, refs_[i], index.keys.buffer());
+        index.keys.End();
+      }
+    }
+    // Views of the keys are taken once no buffer grows any more.
+    uint32_t probes = 0;
+    for (InsertIndex& index : indexes_) {
+      index.probes.assign(rows_.size(), kNoProbe);
+      if (!index.codec->unique || index.absent) continue;
+      for (size_t i = 0; i < rows_.size(); ++i) {
+        if (index.codec->EscapesUniqueness(rows_, i)) continue;
+        probe_.Add(index.keys[i]);
+        index.probes[i] = probes++;
+      }
+    }
+  }
+
+  bool Conflicts(const InsertIndex& index, size_t row) const {
+    const uint32_t probe = index.probes[row];
+    return probe != kNoProbe && (probe_.found(probe) || added_.contains(probe_.key(probe)));
+  }
+
+  // Decides row by row, so that a row may conflict with an earlier one of the batch.
+  Status Resolve(const ConflictPolicy& policy, InsertOutcome* outcome) {
+    skipped_.assign(rows_.size(), 0);
+    added_.reserve(rows_.size());
+    for (size_t row = 0; row < rows_.size(); ++row) {
+      const InsertIndex* arbiter = nullptr;
+      for (const InsertIndex& index : indexes_) {
+        if (!index.arbiter || !Conflicts(index, row)) continue;
+        arbiter = &index;
+        break;
+      }
+      if (arbiter != nullptr) {
+        skipped_[row] = 1;
+        if (policy.kind == ConflictPolicy::Kind::kReport) {
+          CELLAR_TRY(Report(*arbiter, row, outcome));
+        }
+        continue;
+      }
+      for (const InsertIndex& index : indexes_) {
+        if (Conflicts(index, row)) {
+          return DuplicateKey(compiled_, *index.codec, rows_, row, context_->format);
+        }
+      }
+      for (const InsertIndex& index : indexes_) {
+        const uint32_t probe = index.probes[row];
+        if (probe != kNoProbe) added_.insert(probe_.key(probe));
+      }
+    }
+    if (outcome != nullptr) {
+      outcome->inserted.assign(rows_.size(), 1);
+      for (size_t row = 0; row < rows_.size(); ++row) outcome->inserted[row] = !skipped_[row];
+      outcome->conflicting_ref.resize(policy.kind == ConflictPolicy::Kind::kReport ? rows_.size()
+                                                                                   : 0);
+    }
+    return Status();
+  }
+
+  Status Report(const InsertIndex& index, size_t row, InsertOutcome* outcome) {
+    if (outcome == nullptr) return Status();
+    outcome->conflicting_ref.resize(rows_.size());
+    const uint32_t probe = index.probes[row];
+    if (!probe_.found(probe)) return Status();
+    std::string scratch;
+    RowBatch scratch_row;
+    Result<std::string_view> ref =
+        index.codec->FindRef(probe_.key(probe), probe_.value(probe), &scratch, &scratch_row);
+    if (!ref.ok()) return DamagedEntry(compiled_.table(), *index.codec->index, ref.status());
+    outcome->conflicting_ref[row] = ref.value();
+    return Status();
+  }
+
+  Status Write() {
+    std::string value;
+    std::vector<Datum> scratch;
+    for (const InsertIndex& index : indexes_) {
+      const bool unique = index.codec->unique && !index.absent;
+      for (size_t row = 0; row < rows_.size(); ++row) {
+        if (!skipped_.empty() && skipped_[row]) continue;
+        value.clear();
+        if (index.codec->primary) {
+          CELLAR_TRY(compiled_.AppendRow(rows_, row, &value));
+        } else {
+          CELLAR_TRY(index.codec->AppendValue(rows_, row, refs_[row], &scratch, &value));
+        }
+        if (bulk_ && unique && index.probes[row] != kNoProbe) {
+          CELLAR_TRY(PutIfAbsent(index, index.keys[row], value));
+        } else {
+          CELLAR_TRY(context_->transaction->Put(index.keys[row], value));
+        }
+      }
+    }
+    return Status();
+  }
+
+  Status PutIfAbsent(const InsertIndex& index, std::string_view key, std::string_view value) {
+    Status status = context_->transaction->PutIfAbsent(key, value);
+    if (status.code() != Code::kConstraint) return status;
+    // Perhaps a key that was put long ago.
+    const std::string_view duplicate = context_->transaction->duplicate_key();
+    for (const InsertIndex& other : indexes_) {
+      if (duplicate.starts_with(other.codec->prefix)) {
+        return DuplicateKey(compiled_, *other.codec, duplicate, context_->format);
+      }
+    }
+    return DuplicateKey(compiled_, *index.codec, key, context_->format);
+  }
+
+  AccessContext* context_;
+  const CompiledTable& compiled_;
+  const RowBatch& rows_;
+  bool bulk_ = false;
+  StringList refs_;
+  std::vector<InsertIndex> indexes_;
+  UniqueProbe probe_;
+  std::unordered_set<std::string_view> added_;
+  std::vector<uint8_t> skipped_;
+};
+
+// One index's part of an update.
+struct UpdateIndex {
+  const IndexCodec* codec;
+  StringList old_keys, new_keys;  // empty strings for rows whose entry does not change
+};
+
+class Updater {
+ public:
+  Updater(AccessContext* context, const CompiledTable& compiled,
+          std::span<const std::string_view> refs, const RowBatch& old_rows,
+          const RowBatch& new_rows)
+      : context_(context),
+        compiled_(compiled),
+        old_refs_(refs),
+        old_rows_(old_rows),
+        new_rows_(new_rows) {}
+
+  Status Run() {
+    AppendRefs(compiled_, new_rows_, &new_refs_);
+    indexes_.reserve(compiled_.indexes().size());
+    for (const IndexCodec& codec : compiled_.indexes()) {
+      if (!LosesEntries(*codec.index)) continue;
+      indexes_.emplace_back().codec = &codec;
+      Prepare(&indexes_.back());
+    }
+    CELLAR_TRY(CheckUnique());
+    return Write();
+  }
+
+ private:
+  void Prepare(UpdateIndex* index) {
+    const IndexCodec& codec = *index->codec;
+    for (size_t row = 0; row < new_rows_.size(); ++row) {
+      const bool same =
+          !codec.primary &&
+          std::all_of(
+              codec.all_positions.begin(), codec.all_positions.end(), [&](uint32_t position) {
+                return Identical(old_rows_.column(position), row, new_rows_.column(position), row);
+              });
+      if (!same) {
+        codec.AppendKey(old_rows_, row, old_refs_[row], index->old_keys.buffer());
+        codec.AppendKey(new_rows_, row, new_refs_[row], index->new_keys.buffer());
+      }
+      index->old_keys.End();
+      index->new_keys.End();
+    }
+  }
+
+  // The state after the whole batch: a key may be taken that another row of the batch leaves.
+  Status CheckUnique() {
+    std::unordered_set<std::string_view> left;
+    UniqueProbe probe;
+    struct Added {
+      const UpdateIndex* index;
+      size_t row;
+    };
+    std::vector<Added> added;
+    for (const UpdateIndex& index : indexes_) {
+      if (!index.codec->unique || !TakesEntries(*index.codec->index)) continue;
+      for (size_t row = 0; row < new_rows_.size(); ++row) {
+        if (index.old_keys[row] == index.new_keys[row]) continue;
+        left.insert(index.old_keys[row]);
+        if (index.codec->EscapesUniqueness(new_rows_, row)) continue;
+        probe.Add(index.new_keys[row]);
+        added.push_back({&index, row});
+      }
+    }
+    if (added.empty()) return Status();
+    CELLAR_TRY(probe.Run(context_));
+    std::unordered_set<std::string_view> taken;
+    for (size_t i = 0; i < added.size(); ++i) {
+      const bool there = probe.found(i) && !left.contains(probe.key(i));
+      if (there || !taken.insert(probe.key(i)).second) {
+        return DuplicateKey(compiled_, *added[i].index->codec, new_rows_, added[i].row,
+                            context_->format);
+      }
+    }
+    return Status();
+  }
+
+  Status Write() {
+    kv::Transaction* transaction = context_->transaction;
+    for (const UpdateIndex& index : indexes_) {
+      const bool takes = TakesEntries(*index.codec->index);
+      for (size_t row = 0; row < new_rows_.size(); ++row) {
+        const bool stays = takes && index.old_keys[row] == index.new_keys[row];
+        if (!stays && !index.old_keys[row].empty()) {
+          CELLAR_TRY(transaction->Delete(index.old_keys[row]));
+        }
+      }
+    }
+    std::string value;
+    std::vector<Datum> scratch;
+    for (const UpdateIndex& index : indexes_) {
+      if (!TakesEntries(*index.codec->index)) continue;
+      for (size_t row = 0; row < new_rows_.size(); ++row) {
+        if (index.new_keys[row].empty()) continue;
+        value.clear();
+        if (index.codec->primary) {
+          CELLAR_TRY(compiled_.AppendRow(new_rows_, row, &value));
+        } else {
+          CELLAR_TRY(index.codec->AppendValue(new_rows_, row, new_refs_[row], &scratch, &value));
+        }
+        CELLAR_TRY(transaction->Put(index.new_keys[row], value));
+      }
+    }
+    return Status();
+  }
+
+  AccessContext* context_;
+  const CompiledTable& compiled_;
+  std::span<const std::string_view> old_refs_;
+  const RowBatch& old_rows_;
+  const RowBatch& new_rows_;
+  StringList new_refs_;
+  std::vector<UpdateIndex> indexes_;
+};
+
+}  // namespace
+
+void AppendRefs(const CompiledTable& table, const RowBatch& rows, StringList* refs) {
+  const IndexCodec& primary = table.primary();
+  for (size_t row = 0; row < rows.size(); ++row) {
+    codec::AppendKeyFields(rows, row, primary.key_positions, primary.key_columns, refs->buffer());
+    refs->End();
+  }
+}
+
+Status InsertRows(AccessContext* context, const TablePtr& table, RowBatch* rows,
+                  const ConflictPolicy& policy, InsertOutcome* outcome) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  CELLAR_TRY(CheckColumns(*compiled, *rows));
+  CELLAR_TRY(context->CheckCancel());
+  if (rows->size() == 0) {
+    if (outcome != nullptr) *outcome = InsertOutcome();
+    return Status();
+  }
+  CELLAR_TRY_ASSIGN(bool fresh, FillRowIds(context, *compiled, rows));
+  CELLAR_TRY(CheckNotNull(*compiled, *rows, context->format));
+  return Inserter(context, *compiled, *rows).Run(policy, fresh, outcome);
+}
+
+Status UpdateRows(AccessContext* context, const TablePtr& table,
+                  std::span<const std::string_view> refs, const RowBatch& old_rows,
+                  const RowBatch& new_rows) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  CELLAR_TRY(CheckColumns(*compiled, old_rows));
+  CELLAR_TRY(CheckColumns(*compiled, new_rows));
+  CELLAR_TRY(context->CheckCancel());
+  if (refs.size() != old_rows.size() || refs.size() != new_rows.size()) {
+    return InternalError("update of {} rows with {} old and {} new ones", refs.size(),
+                         old_rows.size(), new_rows.size());
+  }
+  CELLAR_TRY(CheckNotNull(*compiled, new_rows, context->format));
+  return Updater(context, *compiled, refs, old_rows, new_rows).Run();
+}
+
+Status DeleteRows(AccessContext* context, const TablePtr& table,
+                  std::span<const std::string_view> refs, const RowBatch& old_rows) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  CELLAR_TRY(CheckColumns(*compiled, old_rows));
+  CELLAR_TRY(context->CheckCancel());
+  if (refs.size() != old_rows.size()) {
+    return InternalError("delete of {} rows with {} old ones", refs.size(), old_rows.size());
+  }
+  std::string key;
+  for (const IndexCodec& index : compiled->indexes()) {
+    if (!LosesEntries(*index.index)) continue;
+    for (size_t row = 0; row < refs.size(); ++row) {
+      key.clear();
+      index.AppendKey(old_rows, row, refs[row], &key);
+      CELLAR_TRY(context->transaction->Delete(key));
+    }
+  }
+  return Status();
+}
+
+}  // namespace cellar::table
