@@ -15,9 +15,11 @@ using namespace internal;  // NOLINT: the private half of this very layer
 
 namespace {
 
-// Fields of at most this many bytes are written straight into a buffer on the stack.
+// No fixed field is longer.
 constexpr size_t kMaxFixedField = 20;
 constexpr size_t kBufferBytes = 256;
+// Texts of more bytes are appended run by run.
+constexpr size_t kLongText = 256;
 
 char* WriteFloat8(double value, char* out) {
   *out++ = static_cast<char>(kTagFloat8);
@@ -51,7 +53,7 @@ char* WriteInterval(std::string_view bytes, char* out) {
 }
 
 // Ascending forms of at most kMaxFixedField bytes; null for kinds of other sizes.
-inline char* WriteFixed(KeyKind kind, Datum value, char* out) {
+inline char* WriteFixed(KeyKind kind, const Datum& value, char* out) {
   switch (kind) {
     case KeyKind::kInt: return WriteInt(value.int_value(), out);
     case KeyKind::kBool:
@@ -190,52 +192,71 @@ char NullByte(NullPlacement nulls) {
   return static_cast<char>(nulls == NullPlacement::kFirst ? kTagNullFirst : kTagNullLast);
 }
 
-// Gathers the fields of one key on the stack, so that the string grows once for most keys.
+// Writes fields straight into the string, which is grown ahead and cut at the end. (Writing them to
+// a buffer and appending that costs a stall: the copy's wide loads have to wait for the narrow
+// stores.)
 class FieldWriter {
  public:
-  explicit FieldWriter(std::string* key) : key_(key) {}
-  ~FieldWriter() { Flush(); }
+  FieldWriter(std::string* key, size_t fields) : key_(key) { Grow(12 * fields + kMaxFixedField); }
+  ~FieldWriter() { key_->resize(static_cast<size_t>(at_ - key_->data())); }
   FieldWriter(const FieldWriter&) = delete;
   FieldWriter& operator=(const FieldWriter&) = delete;
 
-  void Add(Datum value, const KeyColumn& column) {
-    if (room() < kMaxFixedField) Flush();
+  void Add(const Datum& value, const KeyColumn& column) {
+    if (column.type.id == TypeId::kInt8 && !value.is_null() && room() >= kMaxFixedField &&
+        column.direction == Direction::kAscending && !column.type.array) {
+      at_ = WriteInt(value.int_value(), at_);
+      return;
+    }
+    AddOther(value, column);
+  }
+
+ private:
+  size_t room() const { return static_cast<size_t>(end_ - at_); }
+  void Grow(size_t bytes) {
+    size_t used = at_ == nullptr ? key_->size() : static_cast<size_t>(at_ - key_->data());
+    key_->resize(used + bytes);
+    at_ = key_->data() + used;
+    end_ = at_ + bytes;
+  }
+  void AddOther(const Datum& value, const KeyColumn& column) {
+    if (room() < kMaxFixedField) Grow(4 * kMaxFixedField);
     if (value.is_null()) {
       *at_++ = NullByte(column.nulls);
       return;
     }
-    KeyKind kind = KindOf(column);
-    char* end = WriteFixed(kind, value, at_);
-    if (end == nullptr) end = WriteShortText(kind, value, column.type);
-    if (end == nullptr) {
-      Flush();
-      AppendKeyField(value, column, key_);
-      return;
-    }
+    char* end = WriteAscending(KindOf(column), value, column);
+    if (end == nullptr) return;  // appended already, complemented too
     if (column.direction == Direction::kDescending) {
       Complement(at_, static_cast<size_t>(end - at_));
     }
     at_ = end;
   }
-
- private:
-  size_t room() const { return static_cast<size_t>(buffer_ + sizeof buffer_ - at_); }
-  void Flush() {
-    key_->append(buffer_, static_cast<size_t>(at_ - buffer_));
-    at_ = buffer_;
-  }
-  char* WriteShortText(KeyKind kind, Datum value, Type type) {
-    if (kind != KeyKind::kText && kind != KeyKind::kBytes && kind != KeyKind::kCollated)
-      return nullptr;
-    std::string_view bytes = value.bytes();
-    if (type.id == TypeId::kBpchar && kind == KeyKind::kText) bytes = WithoutTrailingBlanks(bytes);
-    if (MaxEscapedSize(bytes.size()) > room()) return nullptr;
-    return WriteEscaped(EscapedTag(kind), bytes, at_);
+  // Returns where the ascending field at at_ ends, or null when it appended the whole field itself.
+  char* WriteAscending(KeyKind kind, const Datum& value, const KeyColumn& column) {
+    if (kind == KeyKind::kText || kind == KeyKind::kBytes || kind == KeyKind::kCollated) {
+      std::string_view bytes = value.bytes();
+      if (column.type.id == TypeId::kBpchar && kind == KeyKind::kText) {
+        bytes = WithoutTrailingBlanks(bytes);
+      }
+      if (bytes.size() <= kLongText) {
+        if (room() < MaxEscapedSize(bytes.size())) {
+          Grow(MaxEscapedSize(bytes.size()) + 2 * kMaxFixedField);
+        }
+        return WriteEscaped(EscapedTag(kind), bytes, at_);
+      }
+    }
+    if (char* end = WriteFixed(kind, value, at_); end != nullptr) return end;
+    key_->resize(static_cast<size_t>(at_ - key_->data()));
+    AppendKeyField(value, column, key_);
+    at_ = nullptr;
+    Grow(2 * kMaxFixedField);
+    return nullptr;
   }
 
   std::string* key_;
-  char buffer_[kBufferBytes];
-  char* at_ = buffer_;
+  char* at_ = nullptr;
+  char* end_ = nullptr;
 };
 
 }  // namespace
@@ -267,13 +288,13 @@ void AppendKeyField(Datum value, const KeyColumn& column, std::string* key) {
 void AppendKeyFields(std::span<const Datum> values, std::span<const KeyColumn> columns,
                      std::string* key) {
   CELLAR_DCHECK(values.size() == columns.size());
-  FieldWriter writer(key);
+  FieldWriter writer(key, columns.size());
   for (size_t i = 0; i < columns.size(); ++i) writer.Add(values[i], columns[i]);
 }
 
 void AppendKeyFields(const RowBatch& batch, size_t row, std::span<const uint32_t> positions,
                      std::span<const KeyColumn> columns, std::string* key) {
-  FieldWriter writer(key);
+  FieldWriter writer(key, columns.size());
   for (size_t i = 0; i < columns.size(); ++i) {
     writer.Add(batch.column(positions[i]).Get(row), columns[i]);
   }
@@ -284,11 +305,13 @@ void AppendKeyInt(int64_t value, std::string* key) {
     key->push_back(static_cast<char>(kTagIntZero + value));
     return;
   }
-  char buffer[kMaxIntBytes];
-  key->append(buffer, static_cast<size_t>(WriteInt(value, buffer) - buffer));
+  size_t start = key->size();
+  key->resize(start + kMaxIntBytes);
+  key->resize(static_cast<size_t>(WriteInt(value, key->data() + start) - key->data()));
 }
 
 void AppendKeyUint(uint64_t value, std::string* key) {
+  if (value <= INT64_MAX) return AppendKeyInt(static_cast<int64_t>(value), key);
   char buffer[kMaxIntBytes];
   key->append(buffer, static_cast<size_t>(WriteUint(value, buffer) - buffer));
 }

@@ -90,8 +90,15 @@ class KeyDecoder {
   Status Decode(std::string_view* in, size_t row, RowBatch* batch) const;
 
  private:
-  std::vector<KeyColumn> columns_;
-  std::vector<int> positions_;
+  struct Step {
+    KeyColumn column;
+    int position;
+    uint8_t kind;
+    uint8_t null_byte;
+    uint8_t mask;             // FF for a descending column
+    int64_t least, greatest;  // of an integer
+  };
+  std::vector<Step> steps_;
 };
 
 // True when TakeKeyField would give back a value that prints or computes otherwise than `value`:

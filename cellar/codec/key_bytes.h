@@ -115,12 +115,39 @@ constexpr KeyKind ScalarKindOf(TypeId id) {
     default: return KeyKind::kNone;
   }
 }
-constexpr KeyKind KindOf(const Type& type) {
-  KeyKind scalar = ScalarKindOf(type.id);
+struct KindTable {
+  KeyKind kinds[256];
+  constexpr KindTable() : kinds() {
+    for (int i = 0; i < 256; ++i) kinds[i] = ScalarKindOf(static_cast<TypeId>(i));
+  }
+};
+inline constexpr KindTable kKinds;
+
+inline KeyKind KindOf(const Type& type) {
+  KeyKind scalar = kKinds.kinds[static_cast<uint8_t>(type.id)];
   return type.array && scalar != KeyKind::kNone ? KeyKind::kArray : scalar;
 }
-constexpr KeyKind KindOf(const KeyColumn& column) {
+inline KeyKind KindOf(const KeyColumn& column) {
   return column.collated ? KeyKind::kCollated : KindOf(column.type);
+}
+
+// What a value of an integer type may be.
+struct IntegerRange {
+  int64_t least;
+  int64_t greatest;
+  bool Holds(bool negative, uint64_t value) const {
+    auto v = static_cast<int64_t>(value);
+    return (negative || v >= 0) && v >= least && v <= greatest;
+  }
+};
+constexpr IntegerRange IntegerRangeOf(TypeId id) {
+  switch (id) {
+    case TypeId::kInt8: return {INT64_MIN, INT64_MAX};
+    case TypeId::kInt4: return {INT32_MIN, INT32_MAX};
+    case TypeId::kInt2: return {INT16_MIN, INT16_MAX};
+    case TypeId::kChar: return {INT8_MIN, UINT8_MAX};
+    default: return {0, UINT32_MAX};  // object ids
+  }
 }
 
 // ---- Loads and stores; all keys are big-endian ----
@@ -294,8 +321,66 @@ struct Cursor {
   uint64_t mask64() const { return mask * uint64_t{0x0101010101010101}; }
 };
 
-// An integer of the family. Values below 0 come in *value with *negative set.
-bool TakeInteger(Cursor* cursor, bool* negative, uint64_t* value);
+// The first `byte` in [p, end), or end.
+inline const uint8_t* FindByte(const uint8_t* p, const uint8_t* end, uint8_t byte) {
+#ifdef __SSE2__
+  const __m128i wanted = _mm_set1_epi8(static_cast<char>(byte));
+  for (; end - p >= 16; p += 16) {
+    __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    auto hits = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(block, wanted)));
+    if (hits != 0) return p + std::countr_zero(hits);
+  }
+#endif
+  const uint64_t pattern = byte * uint64_t{0x0101010101010101};
+  for (; end - p >= 8; p += 8) {
+    uint64_t v;
+    std::memcpy(&v, p, 8);
+    v ^= pattern;
+    uint64_t hits = (v - 0x0101010101010101) & ~v & 0x8080808080808080;
+    if (hits != 0) return p + std::countr_zero(hits) / 8;
+  }
+  while (p != end && *p != byte) ++p;
+  return p;
+}
+
+// An integer of the family, tag included. At least one byte is left. Values below 0 come in *value
+// with *negative set.
+inline bool TakeInteger(Cursor* cursor, bool* negative, uint64_t* value) {
+  uint8_t tag = cursor->Peek();
+  if (tag >= 0x0D && tag <= 0x4C) {
+    int small = tag - kTagIntZero;
+    *negative = small < 0;
+    *value = static_cast<uint64_t>(static_cast<int64_t>(small));
+    ++cursor->at;
+    return true;
+  }
+  if (tag < kTagIntMin || tag > kTagIntMax) return cursor->Fail("not an integer");
+  *negative = tag < 0x0D;
+  int n = *negative ? 0x0D - tag : tag - 0x4C;
+  if (!cursor->Need(static_cast<size_t>(n) + 1)) return false;
+  uint64_t v = 0;
+  if (cursor->left() >= kMaxIntBytes) {
+    v = (LoadBig64(cursor->at + 1) ^ cursor->mask64()) >> (64 - 8 * n);
+  } else {
+    for (int i = 1; i <= n; ++i) v = v << 8 | static_cast<uint8_t>(cursor->at[i] ^ cursor->mask);
+  }
+  uint64_t magnitude = v;
+  if (*negative) {
+    if (n < 8) v |= ~uint64_t{0} << (8 * n);
+    magnitude = ~v;
+  }
+  uint64_t least = n == 1 ? (*negative ? 8 : 56) : uint64_t{1} << (8 * (n - 1));
+  if (magnitude < least || (*negative && magnitude >= kSign64)) {
+    return cursor->Fail("not a canonical integer");
+  }
+  *value = v;
+  cursor->at += n + 1;
+  return true;
+}
+
+// In a field whose tag has been read: finds its terminator, counts the zero bytes in the value, and
+// leaves the cursor behind it all.
+bool FindTerminator(Cursor* cursor, const uint8_t** terminator, size_t* escapes);
 // The bytes of a field whose tag has been read, up to and over its terminator, in `arena`.
 bool TakeEscaped(Cursor* cursor, Arena* arena, std::string_view* bytes);
 // One non-NULL field, tag included.

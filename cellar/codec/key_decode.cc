@@ -1,257 +1,13 @@
-// Decoding of key fields by column. Every length is checked before it is read, and only the
-// canonical form of a value is accepted, so that what decodes encodes to the same bytes again.
-#include <bit>
-#include <cmath>
-#include <limits>
-
+// Decoding of key fields by column, and skipping them by tag (docs/formats/key.md).
 #include "cellar/base/check.h"
 #include "cellar/codec/key.h"
 #include "cellar/codec/key_bytes.h"
-#include "cellar/types/array.h"
-#include "cellar/types/datetime.h"
-#include "cellar/types/numeric.h"
 
 namespace cellar::codec {
 
 namespace internal {
 
 namespace {
-
-constexpr int64_t kMaxZoneSeconds = 16 * 3600 - 1;
-
-// The first `byte` in [p, end), or end.
-const uint8_t* FindByte(const uint8_t* p, const uint8_t* end, uint8_t byte) {
-#ifdef __SSE2__
-  const __m128i wanted = _mm_set1_epi8(static_cast<char>(byte));
-  for (; end - p >= 16; p += 16) {
-    __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    auto hits = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(block, wanted)));
-    if (hits != 0) return p + std::countr_zero(hits);
-  }
-#endif
-  const uint64_t pattern = byte * uint64_t{0x0101010101010101};
-  for (; end - p >= 8; p += 8) {
-    uint64_t v;
-    std::memcpy(&v, p, 8);
-    v ^= pattern;
-    uint64_t hits = (v - 0x0101010101010101) & ~v & 0x8080808080808080;
-    if (hits != 0) return p + std::countr_zero(hits) / 8;
-  }
-  while (p != end && *p != byte) ++p;
-  return p;
-}
-
-void CopyMasked(const uint8_t* in, size_t n, uint8_t mask, char* out) {
-  if (mask == 0) {
-    std::memcpy(out, in, n);
-    return;
-  }
-  for (size_t i = 0; i < n; ++i) out[i] = static_cast<char>(in[i] ^ mask);
-}
-
-// Leaves the cursor behind the terminator; *escapes counts the zero bytes of the value.
-bool FindEnd(Cursor* cursor, const uint8_t** terminator, size_t* escapes) {
-  const uint8_t* p = cursor->at;
-  *escapes = 0;
-  while (true) {
-    p = FindByte(p, cursor->end, cursor->mask);
-    if (cursor->end - p < 2)
-      return cursor->FailAt(cursor->end, "ends inside a text or bytes field");
-    auto next = static_cast<uint8_t>(p[1] ^ cursor->mask);
-    if (next == 0x01) break;
-    if (next != 0xFF) return cursor->FailAt(p + 1, "unknown escape");
-    ++*escapes;
-    p += 2;
-  }
-  *terminator = p;
-  cursor->at = p + 2;
-  return true;
-}
-
-bool TakeFixed64(Cursor* cursor, uint64_t* value) {
-  if (!cursor->Need(9)) return false;
-  *value = LoadBig64(cursor->at + 1) ^ cursor->mask64();
-  cursor->at += 9;
-  return true;
-}
-bool TakeFixed32(Cursor* cursor, uint32_t* value) {
-  if (!cursor->Need(5)) return false;
-  *value = LoadBig32(cursor->at + 1) ^ static_cast<uint32_t>(cursor->mask64());
-  cursor->at += 5;
-  return true;
-}
-
-bool TakeFloat8(Cursor* cursor, Datum* value) {
-  const uint8_t* start = cursor->at;
-  uint64_t bits;
-  if (!TakeFixed64(cursor, &bits)) return false;
-  if (bits == ~uint64_t{0}) {
-    *value = Datum::Double(std::numeric_limits<double>::quiet_NaN());
-    return true;
-  }
-  bits = (bits & kSign64) != 0 ? bits ^ kSign64 : ~bits;
-  auto d = std::bit_cast<double>(bits);
-  if (std::isnan(d) || bits == kSign64) return cursor->FailAt(start, "not a canonical float");
-  *value = Datum::Double(d);
-  return true;
-}
-
-bool TakeFloat4(Cursor* cursor, Datum* value) {
-  const uint8_t* start = cursor->at;
-  uint32_t bits;
-  if (!TakeFixed32(cursor, &bits)) return false;
-  if (bits == ~uint32_t{0}) {
-    *value = Datum::Double(std::numeric_limits<double>::quiet_NaN());
-    return true;
-  }
-  bits = (bits & kSign32) != 0 ? bits ^ kSign32 : ~bits;
-  auto f = std::bit_cast<float>(bits);
-  if (std::isnan(f) || bits == kSign32) return cursor->FailAt(start, "not a canonical float");
-  *value = Datum::Double(f);
-  return true;
-}
-
-// Base-100 digits of a DECIMAL after its exponent, up to the last.
-bool TakeDigits(Cursor* cursor, std::string* digits) {
-  while (true) {
-    if (!cursor->Need(1)) return false;
-    uint8_t b = cursor->Peek();
-    if (b < 2 || b > 200) return cursor->Fail("not a decimal digit");
-    ++cursor->at;
-    digits->push_back(static_cast<char>((b - 1) / 2));
-    if (b % 2 == 1) return true;
-  }
-}
-
-bool TakeNumeric(Cursor* cursor, Arena* arena, Datum* value) {
-  const uint8_t* start = cursor->at;
-  uint8_t tag = cursor->Peek();
-  ++cursor->at;
-  switch (tag) {
-    case kTagDecimalNegativeInfinity:
-      *value = Datum::Bytes(numeric::MakeInfinity(true));
-      return true;
-    case kTagDecimalInfinity: *value = Datum::Bytes(numeric::MakeInfinity(false)); return true;
-    case kTagDecimalNaN: *value = Datum::Bytes(numeric::MakeNaN()); return true;
-    case kTagDecimalZero: *value = Datum::Bytes(numeric::FromInt64(0, arena)); return true;
-    case kTagDecimalNegative:
-    case kTagDecimalPositive: break;
-    default: return cursor->FailAt(start, "not a decimal");
-  }
-  bool negative = tag == kTagDecimalNegative;
-  uint8_t outer = cursor->mask;
-  if (negative) cursor->mask = static_cast<uint8_t>(~outer);
-  bool exponent_negative;
-  uint64_t magnitude;
-  std::string digits;
-  if (!cursor->Need(1) || !TakeInteger(cursor, &exponent_negative, &magnitude) ||
-      !TakeDigits(cursor, &digits)) {
-    return false;
-  }
-  cursor->mask = outer;
-  auto exponent = static_cast<int64_t>(magnitude);
-  if ((!exponent_negative && exponent < 0) || exponent > INT32_MAX || exponent < INT32_MIN) {
-    return cursor->FailAt(start, "decimal exponent out of range");
-  }
-  Result<std::string_view> made = numeric::FromKeyDigits(
-      negative, static_cast<int32_t>(exponent),
-      {reinterpret_cast<const uint8_t*>(digits.data()), digits.size()}, 0, arena);
-  if (!made.ok()) return cursor->FailAt(start, "not a canonical decimal");
-  *value = Datum::Bytes(*made);
-  return true;
-}
-
-bool InRange(TypeId id, bool negative, uint64_t value) {
-  auto v = static_cast<int64_t>(value);
-  if (!negative && v < 0) return false;
-  switch (id) {
-    case TypeId::kInt8: return true;
-    case TypeId::kInt4: return v >= INT32_MIN && v <= INT32_MAX;
-    case TypeId::kInt2: return v >= INT16_MIN && v <= INT16_MAX;
-    case TypeId::kChar: return v >= INT8_MIN && v <= UINT8_MAX;
-    default: return v >= 0 && v <= UINT32_MAX;
-  }
-}
-
-bool TakeTime(Cursor* cursor, Datum* value) {
-  const uint8_t* start = cursor->at;
-  uint64_t bits;
-  if (!TakeFixed64(cursor, &bits)) return false;
-  auto micros = static_cast<int64_t>(bits ^ kSign64);
-  if (micros < 0 || micros > kMicrosPerDay) return cursor->FailAt(start, "time out of range");
-  *value = Datum::Int(micros);
-  return true;
-}
-
-bool TakeTimetz(Cursor* cursor, Arena* arena, Datum* value) {
-  const uint8_t* start = cursor->at;
-  if (!cursor->Need(13)) return false;
-  auto utc = static_cast<int64_t>(LoadBig64(start + 1) ^ cursor->mask64() ^ kSign64);
-  auto zone = static_cast<int32_t>(LoadBig32(start + 9) ^ static_cast<uint32_t>(cursor->mask64()) ^
-                                   kSign32);
-  constexpr int64_t kMaxUtc = kMicrosPerDay + kMaxZoneSeconds * kMicrosPerSecond;
-  if (zone < -kMaxZoneSeconds || zone > kMaxZoneSeconds || utc < -kMaxUtc || utc > kMaxUtc) {
-    return cursor->Fail("time out of range");
-  }
-  TimeTz time{utc - zone * kMicrosPerSecond, zone};
-  if (time.micros < 0 || time.micros > kMicrosPerDay) return cursor->Fail("time out of range");
-  cursor->at += 13;
-  *value = MakeDatum(time, arena);
-  return true;
-}
-
-bool TakeInterval(Cursor* cursor, Arena* arena, Datum* value) {
-  if (!cursor->Need(17)) return false;
-  uint64_t high = LoadBig64(cursor->at + 1) ^ cursor->mask64() ^ kSign64;
-  uint64_t low = LoadBig64(cursor->at + 9) ^ cursor->mask64();
-  char* bytes = arena->Allocate(16);
-  if (!IntervalFromKey(static_cast<int128_t>(uint128_t{high} << 64 | low), bytes)) {
-    return cursor->Fail("interval out of range");
-  }
-  cursor->at += 17;
-  *value = Datum::Bytes({bytes, 16});
-  return true;
-}
-
-bool TakeArray(Cursor* cursor, Type type, Arena* arena, Datum* value) {
-  Type element = ElementTypeOf(type);
-  KeyKind kind = KindOf(element);
-  ArrayBuilder builder(element);
-  ++cursor->at;
-  while (true) {
-    if (!cursor->Need(1)) return false;
-    uint8_t tag = cursor->Peek();
-    if (tag <= kArrayEndShape) break;
-    Datum item;
-    if (tag == kTagNullLast) {
-      ++cursor->at;
-    } else if (!TakeValue(cursor, kind, element, arena, &item)) {
-      return false;
-    }
-    builder.Add(item);
-  }
-  ArrayShape shape;
-  if (!TakeArrayEnd(cursor, builder.size(), &shape)) return false;
-  if (shape.dimensions == 0) {
-    *value = Datum::Bytes(builder.Finish(arena));
-  } else {
-    auto n = static_cast<size_t>(shape.dimensions);
-    *value = Datum::Bytes(builder.Finish(std::span<const int32_t>(shape.lengths, n),
-                                         std::span<const int32_t>(shape.bounds, n), arena));
-  }
-  return true;
-}
-
-bool TakeInt32(Cursor* cursor, int32_t* value) {
-  const uint8_t* start = cursor->at;
-  bool negative;
-  uint64_t v;
-  if (!cursor->Need(1) || !TakeInteger(cursor, &negative, &v)) return false;
-  if (!InRange(TypeId::kInt4, negative, v))
-    return cursor->FailAt(start, "array bound out of range");
-  *value = static_cast<int32_t>(static_cast<int64_t>(v));
-  return true;
-}
 
 bool SkipInteger(Cursor* cursor) {
   bool negative;
@@ -301,184 +57,6 @@ bool SkipNested(Cursor* cursor, int depth) {
 
 }  // namespace
 
-bool TakeInteger(Cursor* cursor, bool* negative, uint64_t* value) {
-  uint8_t tag = cursor->Peek();
-  if (tag >= 0x0D && tag <= 0x4C) {
-    int small = tag - kTagIntZero;
-    *negative = small < 0;
-    *value = static_cast<uint64_t>(static_cast<int64_t>(small));
-    ++cursor->at;
-    return true;
-  }
-  if (tag < kTagIntMin || tag > kTagIntMax) return cursor->Fail("not an integer");
-  *negative = tag < 0x0D;
-  int n = *negative ? 0x0D - tag : tag - 0x4C;
-  if (!cursor->Need(static_cast<size_t>(n) + 1)) return false;
-  uint64_t v = 0;
-  if (cursor->left() >= kMaxIntBytes) {
-    v = (LoadBig64(cursor->at + 1) ^ cursor->mask64()) >> (64 - 8 * n);
-  } else {
-    for (int i = 1; i <= n; ++i) v = v << 8 | static_cast<uint8_t>(cursor->at[i] ^ cursor->mask);
-  }
-  uint64_t magnitude = v;
-  if (*negative) {
-    if (n < 8) v |= ~uint64_t{0} << (8 * n);
-    magnitude = ~v;
-  }
-  uint64_t least = n == 1 ? (*negative ? 8 : 56) : uint64_t{1} << (8 * (n - 1));
-  if (magnitude < least || (*negative && magnitude >= kSign64)) {
-    return cursor->Fail("not a canonical integer");
-  }
-  *value = v;
-  cursor->at += n + 1;
-  return true;
-}
-
-bool TakeEscaped(Cursor* cursor, Arena* arena, std::string_view* bytes) {
-  const uint8_t* p = cursor->at;
-  const uint8_t* terminator;
-  size_t escapes;
-  if (!FindEnd(cursor, &terminator, &escapes)) return false;
-  size_t size = static_cast<size_t>(terminator - p) - escapes;
-  if (size == 0) {
-    *bytes = {};
-    return true;
-  }
-  char* out = arena->Allocate(size);
-  *bytes = {out, size};
-  while (true) {
-    const uint8_t* stop = escapes == 0 ? terminator : FindByte(p, terminator, cursor->mask);
-    auto run = static_cast<size_t>(stop - p);
-    CopyMasked(p, run, cursor->mask, out);
-    if (stop == terminator) return true;
-    out += run;
-    *out++ = 0;
-    p = stop + 2;
-  }
-}
-
-bool IntervalFromKey(int128_t micros, char* interval) {
-  constexpr int128_t kMonth = int128_t{30} * kMicrosPerDay;
-  auto clamp = [](int128_t v) {
-    return static_cast<int32_t>(v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v);
-  };
-  Interval out;
-  out.months = clamp(micros / kMonth);
-  micros -= out.months * kMonth;
-  out.days = clamp(micros / kMicrosPerDay);
-  micros -= int128_t{out.days} * kMicrosPerDay;
-  if (micros > INT64_MAX || micros < INT64_MIN) return false;
-  out.micros = static_cast<int64_t>(micros);
-  std::memcpy(interval, &out, 16);
-  return true;
-}
-
-bool TakeArrayEnd(Cursor* cursor, size_t elements, ArrayShape* shape) {
-  const uint8_t* start = cursor->at;
-  uint8_t tag = cursor->Peek();
-  ++cursor->at;
-  if (tag == kArrayEndPlain) return true;
-  if (elements == 0) return cursor->FailAt(start, "an empty array has no bounds");
-  if (tag == kArrayEndBelow) {
-    shape->dimensions = 1;
-    shape->lengths[0] = static_cast<int32_t>(elements);
-    if (!TakeInt32(cursor, &shape->bounds[0])) return false;
-    return shape->bounds[0] < 1 || cursor->FailAt(start, "not a canonical array bound");
-  }
-  int32_t dimensions;
-  if (!TakeInt32(cursor, &dimensions)) return false;
-  if (dimensions < 1 || dimensions > kMaxArrayDimensions) {
-    return cursor->FailAt(start, "array dimensions out of range");
-  }
-  shape->dimensions = dimensions;
-  uint64_t product = 1;
-  for (int i = 0; i < dimensions; ++i) {
-    if (!TakeInt32(cursor, &shape->lengths[i])) return false;
-    if (shape->lengths[i] < 1) return cursor->FailAt(start, "array length out of range");
-    product *= static_cast<uint64_t>(shape->lengths[i]);
-    if (product > elements) break;
-  }
-  if (product != elements) return cursor->FailAt(start, "array lengths do not match its elements");
-  for (int i = 0; i < dimensions; ++i) {
-    if (!TakeInt32(cursor, &shape->bounds[i])) return false;
-  }
-  if (dimensions == 1 && shape->bounds[0] <= 1) {
-    return cursor->FailAt(start, "not a canonical array bound");
-  }
-  return true;
-}
-
-bool TakeValue(Cursor* cursor, KeyKind kind, Type type, Arena* arena, Datum* value) {
-  if (!cursor->Need(1)) return false;
-  uint8_t tag = cursor->Peek();
-  auto expect = [&](uint8_t wanted) {
-    return tag == wanted || cursor->Fail("a field of another type or direction");
-  };
-  switch (kind) {
-    case KeyKind::kInt: {
-      const uint8_t* start = cursor->at;
-      bool negative;
-      uint64_t v;
-      if (!TakeInteger(cursor, &negative, &v)) return false;
-      if (!InRange(type.id, negative, v)) return cursor->FailAt(start, "integer out of range");
-      *value = Datum::Int(static_cast<int64_t>(v));
-      return true;
-    }
-    case KeyKind::kBool:
-      if (tag != kTagFalse && tag != kTagTrue) return expect(kTagFalse);
-      *value = Datum::Bool(tag == kTagTrue);
-      ++cursor->at;
-      return true;
-    case KeyKind::kText:
-    case KeyKind::kBytes:
-    case KeyKind::kCollated: {
-      if (!expect(kind == KeyKind::kText    ? kTagText
-                  : kind == KeyKind::kBytes ? kTagBytes
-                                            : kTagCollated)) {
-        return false;
-      }
-      ++cursor->at;
-      std::string_view bytes;
-      if (!TakeEscaped(cursor, arena, &bytes)) return false;
-      *value = Datum::Bytes(bytes);
-      return true;
-    }
-    case KeyKind::kFloat4: return expect(kTagFloat4) && TakeFloat4(cursor, value);
-    case KeyKind::kFloat8: return expect(kTagFloat8) && TakeFloat8(cursor, value);
-    case KeyKind::kNumeric: return TakeNumeric(cursor, arena, value);
-    case KeyKind::kTimestamp:
-    case KeyKind::kTimestamptz: {
-      uint64_t bits;
-      if (!expect(kind == KeyKind::kTimestamp ? kTagTimestamp : kTagTimestamptz) ||
-          !TakeFixed64(cursor, &bits)) {
-        return false;
-      }
-      *value = Datum::Int(static_cast<int64_t>(bits ^ kSign64));
-      return true;
-    }
-    case KeyKind::kDate: {
-      uint32_t bits;
-      if (!expect(kTagDate) || !TakeFixed32(cursor, &bits)) return false;
-      *value = Datum::Int(static_cast<int32_t>(bits ^ kSign32));
-      return true;
-    }
-    case KeyKind::kTime: return expect(kTagTime) && TakeTime(cursor, value);
-    case KeyKind::kTimetz: return expect(kTagTimetz) && TakeTimetz(cursor, arena, value);
-    case KeyKind::kInterval: return expect(kTagInterval) && TakeInterval(cursor, arena, value);
-    case KeyKind::kUuid: {
-      if (!expect(kTagUuid) || !cursor->Need(17)) return false;
-      char* out = arena->Allocate(16);
-      CopyMasked(cursor->at + 1, 16, cursor->mask, out);
-      cursor->at += 17;
-      *value = Datum::Bytes({out, 16});
-      return true;
-    }
-    case KeyKind::kArray: return expect(kTagArray) && TakeArray(cursor, type, arena, value);
-    case KeyKind::kNone: break;
-  }
-  return cursor->Fail("a column of this type has no key form");
-}
-
 bool SkipField(Cursor* cursor, int depth) {
   if (!cursor->Need(1)) return false;
   uint8_t tag = cursor->Peek();
@@ -493,7 +71,7 @@ bool SkipField(Cursor* cursor, int depth) {
     ++cursor->at;
     const uint8_t* terminator;
     size_t escapes;
-    return FindEnd(cursor, &terminator, &escapes);
+    return FindTerminator(cursor, &terminator, &escapes);
   } else if (tag == kTagArray || tag == kTagTuple) {
     return SkipNested(cursor, depth);
   } else {
@@ -530,15 +108,37 @@ size_t Consumed(const Cursor& cursor, std::string_view in) {
   return static_cast<size_t>(cursor.at - reinterpret_cast<const uint8_t*>(in.data()));
 }
 
+uint8_t NullByteOf(const KeyColumn& column) {
+  return column.nulls == NullPlacement::kFirst ? kTagNullFirst : kTagNullLast;
+}
+uint8_t MaskOf(const KeyColumn& column) {
+  return column.direction == Direction::kDescending ? 0xFF : 0;
+}
+
+// A short ascending TEXT field without escapes; otherwise false, and nothing is consumed.
+inline bool TakePlainText(Cursor* cursor, Arena* arena, std::string_view* text) {
+  constexpr ptrdiff_t kShort = 16;
+  const uint8_t* start = cursor->at + 1;
+  if (cursor->mask != 0 || *cursor->at != kTagText || cursor->end - start < kShort + 2)
+    return false;
+  const uint8_t* zero = FindByte(start, start + kShort + 1, 0);
+  if (zero - start > kShort || zero[1] != 0x01) return false;
+  char* out = arena->Allocate(kShort);
+  std::memcpy(out, start, kShort);  // more than the text: a fixed size costs no call
+  *text = {out, static_cast<size_t>(zero - start)};
+  cursor->at = zero + 2;
+  return true;
+}
+
 // One field at the cursor, as the column says.
 bool TakeColumn(Cursor* cursor, const KeyColumn& column, Arena* arena, Datum* value) {
   if (!cursor->Need(1)) return false;
-  if (*cursor->at == (column.nulls == NullPlacement::kFirst ? kTagNullFirst : kTagNullLast)) {
+  if (*cursor->at == NullByteOf(column)) {
     ++cursor->at;
     *value = Datum();
     return true;
   }
-  cursor->mask = column.direction == Direction::kDescending ? 0xFF : 0;
+  cursor->mask = MaskOf(column);
   return TakeValue(cursor, KindOf(column), column.type, arena, value);
 }
 
@@ -627,21 +227,56 @@ Status SkipKeyField(std::string_view* in) {
   return Status();
 }
 
-KeyDecoder::KeyDecoder(std::vector<KeyColumn> columns, std::vector<int> positions)
-    : columns_(std::move(columns)), positions_(std::move(positions)) {
-  CELLAR_CHECK(columns_.size() == positions_.size());
+KeyDecoder::KeyDecoder(std::vector<KeyColumn> columns, std::vector<int> positions) {
+  CELLAR_CHECK(columns.size() == positions.size());
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const KeyColumn& column = columns[i];
+    const IntegerRange range = IntegerRangeOf(column.type.id);
+    steps_.push_back({column, positions[i], static_cast<uint8_t>(KindOf(column)),
+                      NullByteOf(column), MaskOf(column), range.least, range.greatest});
+  }
 }
 
 Status KeyDecoder::Decode(std::string_view* in, size_t row, RowBatch* batch) const {
   Cursor cursor(*in);
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    if (positions_[i] < 0) {
+  for (const Step& step : steps_) {
+    if (step.position < 0) {
       if (!SkipColumn(&cursor)) return FieldError(cursor, *in);
       continue;
     }
+    if (!cursor.Need(1)) return FieldError(cursor, *in);
+    ColumnVector& column = batch->column(static_cast<size_t>(step.position));
+    if (*cursor.at == step.null_byte) {
+      ++cursor.at;
+      column.SetNull(row);
+      continue;
+    }
+    cursor.mask = step.mask;
+    const auto kind = static_cast<KeyKind>(step.kind);
+    // The usual kinds, without a call.
+    if (kind == KeyKind::kInt) {
+      bool negative;
+      uint64_t value;
+      if (!TakeInteger(&cursor, &negative, &value)) return FieldError(cursor, *in);
+      if (!IntegerRange{step.least, step.greatest}.Holds(negative, value)) {
+        cursor.Fail("integer out of range");
+        return FieldError(cursor, *in);
+      }
+      column.nulls()[row] = 0;
+      column.ints()[row] = static_cast<int64_t>(value);
+      continue;
+    }
+    if (std::string_view text; kind == KeyKind::kText && step.column.type.id != TypeId::kBpchar &&
+                               TakePlainText(&cursor, batch->arena(), &text)) {
+      column.nulls()[row] = 0;
+      column.bytes()[row] = text;
+      continue;
+    }
     Datum value;
-    if (!TakeColumn(&cursor, columns_[i], batch->arena(), &value)) return FieldError(cursor, *in);
-    batch->column(static_cast<size_t>(positions_[i])).Set(row, value);
+    if (!TakeValue(&cursor, kind, step.column.type, batch->arena(), &value)) {
+      return FieldError(cursor, *in);
+    }
+    column.Set(row, value);
   }
   in->remove_prefix(Consumed(cursor, *in));
   return Status();

@@ -1,0 +1,234 @@
+// What keys and rows cost. The targets are in docs/formats/key.md and row.md, "Cost".
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "cellar/codec/key.h"
+#include "cellar/codec/key_bytes.h"
+#include "cellar/codec/random_values.h"
+#include "cellar/codec/row.h"
+
+namespace cellar::codec {
+namespace {
+
+using testing::RandomValues;
+
+constexpr size_t kValues = 1024;  // a power of two; in the first-level cache
+
+// Ids and small numbers mostly, as keys have.
+std::vector<int64_t> Integers() {
+  RandomValues random(1);
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < kValues; ++i)
+    out.push_back(static_cast<int64_t>(random.Bits() >> (32 + random.Below(24))));
+  return out;
+}
+
+void WriteInteger(benchmark::State& state) {
+  std::vector<int64_t> values = Integers();
+  char out[16];
+  size_t i = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(internal::WriteInt(values[i++ % kValues], out));
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(WriteInteger);
+
+void AppendInteger(benchmark::State& state) {
+  std::vector<int64_t> values = Integers();
+  std::string key;
+  size_t i = 0;
+  for (auto _ : state) {
+    key.clear();
+    AppendKeyInt(values[i++ % kValues], &key);
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(AppendInteger);
+
+void TakeInteger(benchmark::State& state) {
+  std::string keys;
+  for (int64_t v : Integers()) AppendKeyInt(v, &keys);
+  std::string_view in = keys;
+  bool negative;
+  uint64_t value;
+  internal::Cursor cursor(in);
+  for (auto _ : state) {
+    if (cursor.left() == 0) cursor = internal::Cursor(in);
+    internal::TakeInteger(&cursor, &negative, &value);
+    benchmark::DoNotOptimize(value);
+  }
+}
+BENCHMARK(TakeInteger);
+
+void TakeIntegerResult(benchmark::State& state) {
+  std::string keys;
+  for (int64_t v : Integers()) AppendKeyInt(v, &keys);
+  std::string_view in = keys;
+  for (auto _ : state) {
+    if (in.empty()) in = keys;
+    benchmark::DoNotOptimize(TakeKeyInt(&in));
+  }
+}
+BENCHMARK(TakeIntegerResult);
+
+void WriteText(benchmark::State& state) {
+  std::string text(static_cast<size_t>(state.range(0)), 'x');
+  char out[512];
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(text.data());
+    benchmark::DoNotOptimize(internal::WriteEscaped(internal::kTagText, text, out));
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(WriteText)->Arg(5)->Arg(13)->Arg(32)->Arg(64)->Arg(128);
+
+void CopyText(benchmark::State& state) {
+  std::string text(static_cast<size_t>(state.range(0)), 'x');
+  char out[512];
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(text.data());
+    benchmark::DoNotOptimize(std::memcpy(out, text.data(), text.size()));
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(CopyText)->Arg(5)->Arg(13)->Arg(32)->Arg(64)->Arg(128);
+
+std::vector<KeyColumn> CompositeColumns() {
+  return {{MakeType(TypeId::kInt8)}, {MakeType(TypeId::kText)}, {MakeType(TypeId::kInt8)}};
+}
+
+// The same fields into a buffer, without columns and strings: what the bytes themselves cost.
+void WriteComposite(benchmark::State& state) {
+  std::vector<int64_t> values = Integers();
+  char out[64];
+  size_t i = 0;
+  for (auto _ : state) {
+    char* end = internal::WriteInt(values[i++ % kValues], out);
+    end = internal::WriteEscaped(internal::kTagText, "thirteenbytes", end);
+    benchmark::DoNotOptimize(internal::WriteInt(values[(i + 7) % kValues], end));
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(WriteComposite);
+
+void AppendComposite(benchmark::State& state) {
+  std::vector<KeyColumn> columns = CompositeColumns();
+  std::vector<int64_t> values = Integers();
+  std::vector<std::array<Datum, 3>> rows(kValues);
+  for (size_t i = 0; i < kValues; ++i) {
+    rows[i] = {Datum::Int(values[i]), Datum::Bytes("thirteenbytes"),
+               Datum::Int(values[(i + 7) % kValues])};
+  }
+  std::string key;
+  size_t i = 0;
+  for (auto _ : state) {
+    key.clear();
+    AppendKeyFields(rows[i++ % kValues], columns, &key);
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(AppendComposite);
+
+void DecodeComposite(benchmark::State& state) {
+  std::vector<KeyColumn> columns = CompositeColumns();
+  std::vector<int64_t> values = Integers();
+  std::vector<std::string> keys(kValues);
+  for (size_t i = 0; i < kValues; ++i) {
+    Datum datums[3] = {Datum::Int(values[i]), Datum::Bytes("thirteenbytes"),
+                       Datum::Int(values[(i + 7) % kValues])};
+    AppendKeyFields(datums, columns, &keys[i]);
+  }
+  KeyDecoder decoder(columns, {0, 1, 2});
+  std::vector<Type> types = {columns[0].type, columns[1].type, columns[2].type};
+  RowBatch batch;
+  batch.Reset(types);
+  batch.Resize(kValues);
+  size_t i = 0;
+  for (auto _ : state) {
+    if (i == kValues) {
+      i = 0;
+      batch.Clear();
+      batch.Resize(kValues);
+    }
+    std::string_view in = keys[i];
+    benchmark::DoNotOptimize(decoder.Decode(&in, i++, &batch));
+  }
+}
+BENCHMARK(DecodeComposite);
+
+// Ten columns: a plain business row.
+RowFormat TenColumns() {
+  std::vector<RowColumn> columns;
+  for (TypeId id :
+       {TypeId::kInt8, TypeId::kText, TypeId::kInt4, TypeId::kFloat8, TypeId::kTimestamptz,
+        TypeId::kBool, TypeId::kText, TypeId::kNumeric, TypeId::kDate, TypeId::kUuid}) {
+    columns.push_back({ColumnId{static_cast<uint32_t>(columns.size() + 1)}, MakeType(id)});
+  }
+  return *RowFormat::Make(1, std::move(columns));
+}
+
+std::vector<std::vector<Datum>> TenColumnRows(Arena* arena) {
+  RandomValues random(2);
+  RowFormat format = TenColumns();
+  std::vector<std::vector<Datum>> rows(kValues);
+  for (std::vector<Datum>& row : rows) {
+    for (const RowColumn& column : format.columns())
+      row.push_back(random.Value(column.type, arena));
+    row[1] = Datum::Bytes("thirteenbytes");
+    row[7] = Datum::Bytes(numeric::Make(static_cast<int64_t>(random.Below(100000)), 2, arena));
+  }
+  return rows;
+}
+
+void EncodeRow(benchmark::State& state) {
+  Arena arena;
+  RowFormat format = TenColumns();
+  std::vector<std::vector<Datum>> rows = TenColumnRows(&arena);
+  std::string value;
+  size_t i = 0;
+  for (auto _ : state) {
+    value.clear();
+    benchmark::DoNotOptimize(RowEncoder::Append(format, rows[i++ % kValues], &value));
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(EncodeRow);
+
+// The first range(0) columns of a block of rows; time is per row.
+void DecodeRow(benchmark::State& state) {
+  Arena arena;
+  RowFormat format = TenColumns();
+  std::vector<std::string> values;
+  for (const std::vector<Datum>& row : TenColumnRows(&arena)) {
+    (void)RowEncoder::Append(format, row, &values.emplace_back());
+  }
+  std::vector<std::string_view> views(values.begin(), values.end());
+  std::vector<WantedColumn> wanted;
+  std::vector<Type> types;
+  for (const RowColumn& column : format.columns()) {
+    if (wanted.size() == static_cast<size_t>(state.range(0))) break;
+    wanted.push_back({column.id, column.type, static_cast<uint32_t>(types.size()), {}});
+    types.push_back(column.type);
+  }
+  RowBytes bytes = state.range(1) != 0 ? RowBytes::kCopy : RowBytes::kBorrow;
+  RowDecoder decoder = *RowDecoder::Make(format, std::move(wanted), bytes);
+  RowBatch batch;
+  batch.Reset(types);
+  for (auto _ : state) {
+    batch.Clear();
+    batch.Resize(kValues);
+    benchmark::DoNotOptimize(decoder.Decode(views, 0, &batch));
+    benchmark::ClobberMemory();
+  }
+  state.counters["ns_per_row"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * kValues * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(DecodeRow)->Args({1, 0})->Args({2, 0})->Args({10, 0})->Args({10, 1});
+
+}  // namespace
+}  // namespace cellar::codec

@@ -1,0 +1,125 @@
+// The frozen bytes of tests/formats/*.golden, which come from a model of the format pages and not
+// from this code: every line must encode to its bytes and decode from them.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "cellar/codec/key.h"
+#include "cellar/codec/random_values.h"
+#include "cellar/codec/row.h"
+#include "cellar/types/text_io.h"
+
+namespace cellar::codec {
+namespace {
+
+using testing::FromHex;
+using testing::ToHex;
+
+std::vector<std::string> Split(std::string_view text, std::string_view separator) {
+  std::vector<std::string> parts;
+  for (size_t end; (end = text.find(separator)) != std::string_view::npos;) {
+    parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(end + separator.size());
+  }
+  parts.emplace_back(text);
+  return parts;
+}
+
+// The lines of a golden file, cut into fields.
+std::vector<std::vector<std::string>> ReadGolden(const std::string& name, size_t fields) {
+  std::ifstream file(std::string(CELLAR_SOURCE_DIR) + "/tests/formats/" + name);
+  std::vector<std::vector<std::string>> lines;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    lines.push_back(Split(line, " | "));
+    EXPECT_EQ(lines.back().size(), fields) << line;
+  }
+  EXPECT_FALSE(lines.empty()) << name;
+  return lines;
+}
+
+Type ParseType(std::string_view name) {
+  bool array = name.ends_with("[]");
+  if (array) name.remove_suffix(2);
+  Type type = TypeFromName(name).value_or(Type{});
+  type.array = array;
+  type.modifier = -1;
+  return type;
+}
+
+Datum ParseValue(const std::string& text, Type type, Arena* arena) {
+  if (text == "NULL") return Datum();
+  Result<Datum> value = ParseDatum(text, type, FormatSettings{}, arena);
+  EXPECT_TRUE(value.ok()) << text << ": " << value.status().ToString();
+  return value.ok() ? *value : Datum();
+}
+
+std::string TextOf(Datum value, Type type) {
+  if (value.is_null()) return "NULL";
+  std::string text;
+  AppendDatumText(value, type, FormatSettings{}, &text);
+  return text;
+}
+
+TEST(Golden, KeyFields) {
+  Arena arena;
+  for (const std::vector<std::string>& line : ReadGolden("key.golden", 5)) {
+    SCOPED_TRACE(::testing::PrintToString(line));
+    KeyColumn column{ParseType(line[1])};
+    if (line[2].starts_with("desc")) column.direction = Direction::kDescending;
+    if (line[2].ends_with("first")) column.nulls = NullPlacement::kFirst;
+    Datum value = ParseValue(line[3], column.type, &arena);
+    std::string key;
+    AppendKeyField(value, column, &key);
+    EXPECT_EQ(ToHex(key), line[4]);
+    key = FromHex(line[4]);
+    std::string_view in = key;
+    Result<Datum> back = TakeKeyField(&in, column, &arena);
+    ASSERT_TRUE(back.ok()) << back.status().ToString();
+    EXPECT_TRUE(in.empty());
+    EXPECT_EQ(testing::CompareInColumn(*back, value, column), 0);
+  }
+}
+
+TEST(Golden, Rows) {
+  Arena arena;
+  for (const std::vector<std::string>& line : ReadGolden("row.golden", 5)) {
+    SCOPED_TRACE(::testing::PrintToString(line));
+    std::vector<RowColumn> columns;
+    std::vector<Datum> values;
+    std::vector<WantedColumn> wanted;
+    std::vector<Type> types;
+    std::vector<std::string> names = Split(line[2], "; "), texts = Split(line[3], "; ");
+    ASSERT_EQ(names.size(), texts.size());
+    for (size_t i = 0; i < names.size() && !line[2].empty(); ++i) {
+      RowColumn column{ColumnId{static_cast<uint32_t>(i + 1)}};
+      column.in_key = names[i].ends_with(" key");
+      column.type = ParseType(column.in_key ? names[i].substr(0, names[i].size() - 4) : names[i]);
+      values.push_back(ParseValue(texts[i], column.type, &arena));
+      wanted.push_back({column.id, column.type, static_cast<uint32_t>(i), {}});
+      types.push_back(column.type);
+      columns.push_back(column);
+    }
+    RowFormat format = *RowFormat::Make(static_cast<uint32_t>(std::stoul(line[1])), columns);
+    std::string row;
+    ASSERT_TRUE(RowEncoder::Append(format, values, &row).ok());
+    EXPECT_EQ(ToHex(row), line[4]);
+
+    row = FromHex(line[4]);
+    RowBatch batch;
+    batch.Reset(types);
+    batch.Resize(1);
+    for (size_t i = 0; i < types.size(); ++i) batch.column(i).SetNull(0);
+    RowDecoder decoder = *RowDecoder::Make(format, wanted, RowBytes::kBorrow);
+    Status status = decoder.Decode(row, 0, &batch);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    for (size_t i = 0; i < types.size(); ++i) {
+      bool stored = !columns[i].in_key || KeyLosesInformation(values[i], types[i]);
+      EXPECT_EQ(TextOf(batch.column(i).Get(0), types[i]),
+                stored ? TextOf(values[i], types[i]) : "NULL");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cellar::codec
