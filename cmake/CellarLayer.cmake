@@ -9,6 +9,9 @@
 # each layer whole against exactly its deps: a symbol of a layer above it, or of a library that is not
 # in LIBS, is an error.
 set(CELLAR_WARNINGS -Wall -Wextra -Wpedantic -Wno-unused-parameter -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND CELLAR_WARNINGS -Wno-restrict)  # false alarms where a string takes a literal (GCC 105329)
+endif()
 file(WRITE ${CMAKE_BINARY_DIR}/layers.txt "")
 add_custom_target(all_layers_link)
 
@@ -16,6 +19,10 @@ if(CELLAR_SANITIZE)
   string(REPLACE ";" "," _sanitizers "${CELLAR_SANITIZE}")
   add_compile_options(-fsanitize=${_sanitizers} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${_sanitizers})
+endif()
+
+if(CELLAR_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage of the layers, for the fuzzers to follow
 endif()
 
 function(cellar_compile_options target)

@@ -354,7 +354,7 @@ bool Deparser::SqlSyntaxCall(const FuncCall& call) {
 
 void Deparser::Call(const FuncCall& call) {
   if (call.sql_syntax && SqlSyntaxCall(call)) return;
-  if (call.name.schema == "pg_catalog" && !call.sql_syntax) {
+  if (call.name.schema == "pg_catalog") {
     out_ += QuoteIdentifier(call.name.name);
   } else {
     Name(call.name);

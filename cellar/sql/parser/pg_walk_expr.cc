@@ -57,7 +57,10 @@ QualifiedName PgWalker::Name(const ::List* parts, int location) {
   NameList names = Strings(parts);
   if (names.size() > 3) {
     std::string joined;
-    for (const std::string& name : names) joined += (joined.empty() ? "" : ".") + name;
+    for (const std::string& name : names) {
+      if (!joined.empty()) joined += '.';
+      joined += name;
+    }
     Fail(SqlError(Code::kInvalid, sqlstate::kSyntaxError,
                   "improper qualified name (too many dotted names): {}", joined)
              .WithLocation(location));

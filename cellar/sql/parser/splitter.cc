@@ -91,7 +91,8 @@ void StatementSplitter::StepInside() {
     return;
   }
   if (mode_ == Mode::kDollar) {
-    // The closing tag may have begun in the text fed before; it holds no newline, so not across lines.
+    // The closing tag may have begun in the text fed before; it holds no newline, so not across
+    // lines.
     const size_t close = text.find(tag_, at_);
     at_ = close == std::string_view::npos ? text.size() : close + tag_.size();
     if (close != std::string_view::npos) mode_ = Mode::kNormal;

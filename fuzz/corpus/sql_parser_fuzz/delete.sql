@@ -1,0 +1,1 @@
+DELETE FROM t USING a, b WHERE t.x = a.x; TRUNCATE a, b CASCADE

@@ -1,0 +1,1 @@
+INSERT INTO s.t AS x (a, b[1]) OVERRIDING USER VALUE VALUES (1, DEFAULT), ('x', 2) ON CONFLICT (a, (lower(b))) WHERE a > 0 DO UPDATE SET a = excluded.a, (c, d) = ROW(1, 2) WHERE t.a IS NULL RETURNING *

@@ -1,0 +1,1 @@
+SELECT (x).y[1:2].z, a[1][2], (f(1)).*, CASE a WHEN 1 THEN 2 ELSE 3 END, a IS NOT DISTINCT FROM b, c LIKE 'x' ESCAPE '!', d SIMILAR TO 'e'

@@ -1,0 +1,1 @@
+SELECT c.name, sum(o.amount * l.qty) AS total FROM customers c JOIN orders o ON o.cust = c.id LEFT JOIN lines l USING (order_id) NATURAL JOIN x CROSS JOIN y WHERE c.region IN ('a', 'b') AND o.day BETWEEN '2020-01-01' AND $2 GROUP BY 1 HAVING count(*) > 3 ORDER BY total DESC NULLS LAST LIMIT 10 OFFSET 5

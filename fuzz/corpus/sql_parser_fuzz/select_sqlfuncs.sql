@@ -1,0 +1,1 @@
+SELECT extract(year FROM d), substring(a FROM 1 FOR 2), trim(both 'x' from y), position('a' in b), overlay(a placing b from 1), t AT TIME ZONE 'UTC', current_timestamp(3), normalize(x, NFC), (a, b) OVERLAPS (c, d), coalesce(a, nullif(b, c), greatest(d))

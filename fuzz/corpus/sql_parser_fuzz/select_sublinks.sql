@@ -1,0 +1,1 @@
+SELECT EXISTS (SELECT 1), a IN (SELECT b), c = ANY ($1), (d, e) = (SELECT 1, 2), ARRAY(SELECT 1), f > ALL (ARRAY[1,2])

@@ -1,0 +1,1 @@
+SELECT 'a'::text, CAST(b AS numeric(10,2)), interval '1' day, x::timestamptz(3)[], B'101', X'1F', E'\n', U&'\0441', $q$z$q$, -1, 1e10, 99999999999

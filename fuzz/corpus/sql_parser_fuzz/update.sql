@@ -1,0 +1,1 @@
+UPDATE ONLY t SET a = a + 1, (b, c) = (SELECT 1, 2) FROM u WHERE t.i = u.i RETURNING a; UPDATE t SET a = 1 WHERE CURRENT OF c
