@@ -85,7 +85,12 @@ ExprPtr CloneExpr(const Expr& expr);
 // Same shape, functions, constants and columns.
 bool ExprEquals(const Expr& a, const Expr& b);
 // No columns, parameters, slots, subplans or volatile functions below: may be folded.
+// Stable functions (now(), text to timestamptz) are not folded either: plans outlive statements.
 bool IsConstantExpr(const Expr& expr);
+// No columns, subplans or volatile functions below: one value for all rows of an evaluation.
+bool IsRowIndependent(const Expr& expr);
+// The expression below casts that change no bytes (varchar to text): what an index on a column sees.
+const Expr& StripRelabel(const Expr& expr);
 // Largest number of arguments, columns used, and so on are left to walkers:
 template <typename F>
 void VisitExpr(const Expr& expr, F&& f) {  // parents first

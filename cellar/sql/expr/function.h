@@ -54,6 +54,17 @@ struct FunctionSpec {
                                                              std::span<const Datum> args);
   SetFn set = nullptr;
   std::vector<std::pair<std::string, Type>> set_columns;  // names and types of its rows
+  // A cast; prints as (x)::type. A relabel is a cast that changes no bytes: the evaluator skips it.
+  bool cast = false;
+  bool relabel = false;
+  // Several kAnyelement and kAnyarray arguments are brought to their common type (anycompatible).
+  bool compatible = false;
+  // kAnyelement does not stand for an array here.
+  bool nonarray = false;
+  // Comparisons of plain words: what fused filters and hashed lists may do without a call. kBytes compares
+  // as unsigned bytes.
+  enum class Kernel : uint8_t { kNone, kInts, kDoubles, kBytes };
+  Kernel kernel = Kernel::kNone;
 };
 
 struct ResolvedFunction {
@@ -76,10 +87,15 @@ bool CanCast(Type from, Type to, CastContext context);
 // a constant of `to`, 22P02 if it does not read). Errors: 42846 cannot cast, 42804 in assignment context
 // ("column "a" is of type integer but expression is of type text" is the caller's to say).
 Result<ExprPtr> CastTo(ExprPtr expr, Type to, CastContext context, EvalContext* fold);
+// pg_type.typcategory and typispreferred: 'N' with float8 and oid preferred, and so on.
+char TypeCategory(Type type);
+bool IsPreferredType(Type type);
 // The common type of UNION, CASE, VALUES, COALESCE, ARRAY arms (manual 10.5). 42804 when there is none.
 Result<Type> CommonType(std::span<const Type> types, std::string_view what);
 // The operator's mate when its operands change places (< for >), null if none.
 const FunctionSpec* Commutator(const FunctionSpec& op);
+// The operator that is true where this comparison is false (<> for =), null if none.
+const FunctionSpec* Negator(const FunctionSpec& op);
 const FunctionSpec* EqualityOperator(Type type);
 const FunctionSpec* LessOperator(Type type);
 

@@ -1,0 +1,437 @@
+// Operators and functions of arrays, and functions that return sets.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cellar/sql/expr/registry.h"
+#include "cellar/types/array.h"
+#include "cellar/types/datetime.h"
+#include "cellar/types/numeric.h"
+
+namespace cellar::sql {
+namespace {
+
+using Rows = std::vector<std::vector<Value>>;
+
+constexpr int64_t kMaxSetRows = 50'000'000;
+constexpr int64_t kRowsBetweenCancelChecks = 4096;
+
+// The array argument's element type; resolved calls have concrete types.
+Type ElementAt(const Expr& call, size_t i) { return MakeType(ElementOf(call.args[i]->type).id); }
+ArrayView View(const Expr& call, Args a, size_t i) {
+  return ArrayView(a[i].bytes(), ElementAt(call, i));
+}
+Result<Datum> Bytes(Result<std::string_view> value) {
+  if (!value.ok()) return std::move(value).status();
+  return Datum::Bytes(*value);
+}
+bool SameElement(Datum a, Datum b, Type element) {
+  if (a.is_null() || b.is_null()) return a.is_null() && b.is_null();
+  return CompareDatums(a, b, element) == 0;
+}
+
+// The array again with other elements; one dimension keeps its lower bound.
+std::string_view Rebuild(const ArrayView& view, ArrayBuilder* builder, Arena* arena) {
+  return builder->Finish(arena, view.dimensions() == 1 ? view.lower_bound(0) : 1);
+}
+
+bool Contains(const ArrayView& outer, const ArrayView& inner, Type element) {
+  for (size_t i = 0; i < inner.size(); ++i) {
+    if (inner.IsNull(i)) return false;
+    bool found = false;
+    for (size_t k = 0; k < outer.size() && !found; ++k) {
+      found = !outer.IsNull(k) && CompareDatums(outer.Get(k), inner.Get(i), element) == 0;
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+bool Overlap(const ArrayView& a, const ArrayView& b, Type element) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t k = 0; k < b.size(); ++k) {
+      if (!a.IsNull(i) && !b.IsNull(k) && CompareDatums(a.Get(i), b.Get(k), element) == 0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+Result<Datum> Append(EvalContext& context, const Expr& call, Args a) {
+  const Type element = ElementAt(call, 0);
+  if (a[0].is_null()) {
+    ArrayBuilder builder(element);
+    builder.Add(a[1]);
+    return Datum::Bytes(builder.Finish(context.arena()));
+  }
+  return Bytes(AppendElement(a[0].bytes(), a[1], element, context.arena()));
+}
+Result<Datum> Prepend(EvalContext& context, const Expr& call, Args a) {
+  const Type element = ElementAt(call, 1);
+  if (a[1].is_null()) {
+    ArrayBuilder builder(element);
+    builder.Add(a[0]);
+    return Datum::Bytes(builder.Finish(context.arena()));
+  }
+  return Bytes(PrependElement(a[0], a[1].bytes(), element, context.arena()));
+}
+Result<Datum> Concatenate(EvalContext& context, const Expr& call, Args a) {
+  if (a[0].is_null()) return a[1];
+  if (a[1].is_null()) return a[0];
+  return Bytes(ConcatenateArrays(a[0].bytes(), a[1].bytes(), ElementAt(call, 0), context.arena()));
+}
+
+Result<Datum> Length(EvalContext&, const Expr& call, Args a) {
+  ArrayView view = View(call, a, 0);
+  int64_t dimension = a[1].int_value();
+  if (dimension < 1 || dimension > view.dimensions()) return Datum();
+  return Datum::Int(view.length(static_cast<int>(dimension - 1)));
+}
+Result<Datum> Lower(EvalContext&, const Expr& call, Args a) {
+  ArrayView view = View(call, a, 0);
+  int64_t dimension = a[1].int_value();
+  if (dimension < 1 || dimension > view.dimensions()) return Datum();
+  return Datum::Int(view.lower_bound(static_cast<int>(dimension - 1)));
+}
+Result<Datum> Upper(EvalContext&, const Expr& call, Args a) {
+  ArrayView view = View(call, a, 0);
+  int64_t dimension = a[1].int_value();
+  if (dimension < 1 || dimension > view.dimensions()) return Datum();
+  int d = static_cast<int>(dimension - 1);
+  return Datum::Int(int64_t{view.lower_bound(d)} + view.length(d) - 1);
+}
+Result<Datum> Dimensions(EvalContext& context, const Expr& call, Args a) {
+  ArrayView view = View(call, a, 0);
+  if (view.dimensions() == 0) return Datum();
+  std::string out;
+  for (int d = 0; d < view.dimensions(); ++d) {
+    out += fmt::format("[{}:{}]", view.lower_bound(d), view.lower_bound(d) + view.length(d) - 1);
+  }
+  return TextOf(context, out);
+}
+
+Status OneDimension(const ArrayView& view, std::string_view what) {
+  if (view.dimensions() <= 1) return Status();
+  return UnsupportedError("{} multidimensional arrays is not supported", what);
+}
+
+Result<Datum> Position(EvalContext&, const Expr& call, Args a) {
+  if (a[0].is_null()) return Datum();
+  const Type element = ElementAt(call, 0);
+  ArrayView view = View(call, a, 0);
+  CELLAR_TRY(OneDimension(view, "searching for elements in"));
+  if (view.dimensions() == 0) return Datum();
+  int64_t start = view.lower_bound(0);
+  if (a.size() == 3) {
+    if (a[2].is_null()) {
+      return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
+                      "initial position must not be null");
+    }
+    start = a[2].int_value();
+  }
+  for (size_t i = 0; i < view.size(); ++i) {
+    int64_t subscript = view.lower_bound(0) + static_cast<int64_t>(i);
+    if (subscript >= start && SameElement(view.Get(i), a[1], element)) return Datum::Int(subscript);
+  }
+  return Datum();
+}
+Result<Datum> Positions(EvalContext& context, const Expr& call, Args a) {
+  if (a[0].is_null()) return Datum();
+  const Type element = ElementAt(call, 0);
+  ArrayView view = View(call, a, 0);
+  CELLAR_TRY(OneDimension(view, "searching for elements in"));
+  ArrayBuilder builder(MakeType(TypeId::kInt4));
+  for (size_t i = 0; i < view.size(); ++i) {
+    if (SameElement(view.Get(i), a[1], element)) {
+      builder.Add(Datum::Int(view.lower_bound(0) + static_cast<int64_t>(i)));
+    }
+  }
+  return Datum::Bytes(builder.Finish(context.arena()));
+}
+Result<Datum> Remove(EvalContext& context, const Expr& call, Args a) {
+  if (a[0].is_null()) return Datum();
+  const Type element = ElementAt(call, 0);
+  ArrayView view = View(call, a, 0);
+  CELLAR_TRY(OneDimension(view, "removing elements from"));
+  ArrayBuilder builder(element);
+  for (size_t i = 0; i < view.size(); ++i) {
+    if (!SameElement(view.Get(i), a[1], element)) builder.Add(view.Get(i));
+  }
+  return Datum::Bytes(Rebuild(view, &builder, context.arena()));
+}
+Result<Datum> ReplaceElements(EvalContext& context, const Expr& call, Args a) {
+  if (a[0].is_null()) return Datum();
+  const Type element = ElementAt(call, 0);
+  ArrayView view = View(call, a, 0);
+  ArrayBuilder builder(element);
+  std::vector<int32_t> lengths, bounds;
+  for (int d = 0; d < view.dimensions(); ++d) {
+    lengths.push_back(view.length(d));
+    bounds.push_back(view.lower_bound(d));
+  }
+  if (lengths.empty()) return a[0];
+  for (size_t i = 0; i < view.size(); ++i) {
+    Datum value = view.Get(i);
+    builder.Add(SameElement(value, a[1], element) ? a[2] : value);
+  }
+  return Datum::Bytes(builder.Finish(lengths, bounds, context.arena()));
+}
+Result<Datum> TrimArray(EvalContext& context, const Expr& call, Args a) {
+  ArrayView view = View(call, a, 0);
+  const int64_t rows = view.dimensions() == 0 ? 0 : view.length(0);
+  if (a[1].int_value() < 0 || a[1].int_value() > rows) {
+    return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
+                    "number of elements to trim must be between 0 and {}", rows);
+  }
+  if (view.dimensions() == 0) return a[0];
+  std::vector<int32_t> lengths;
+  for (int d = 0; d < view.dimensions(); ++d) lengths.push_back(view.length(d));
+  lengths[0] = static_cast<int32_t>(rows - a[1].int_value());
+  ArrayBuilder builder(ElementAt(call, 0));
+  size_t count =
+      rows == 0 ? 0 : view.size() / static_cast<size_t>(rows) * static_cast<size_t>(lengths[0]);
+  for (size_t i = 0; i < count; ++i) builder.Add(view.Get(i));
+  if (count == 0) return Datum::Bytes(builder.Finish(context.arena()));
+  return Datum::Bytes(builder.Finish(lengths, {}, context.arena()));
+}
+Result<Datum> Fill(EvalContext& context, const Expr& call, Args a) {
+  if (a[1].is_null() || (a.size() == 3 && a[2].is_null())) {
+    return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
+                    "dimension array or low bound array cannot be null");
+  }
+  ArrayView sizes(a[1].bytes(), MakeType(TypeId::kInt4));
+  std::vector<int32_t> lengths, bounds;
+  size_t count = sizes.size() == 0 ? 0 : 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    int64_t length = sizes.Get(i).int_value();
+    if (length < 0) {
+      return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError, "invalid array size");
+    }
+    lengths.push_back(static_cast<int32_t>(length));
+    count *= static_cast<size_t>(length);
+    if (count > kMaxArrayElements) {
+      return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
+                      "array size exceeds the maximum allowed ({})", kMaxArrayElements);
+    }
+  }
+  if (a.size() == 3) {
+    ArrayView view(a[2].bytes(), MakeType(TypeId::kInt4));
+    for (size_t i = 0; i < view.size(); ++i) {
+      bounds.push_back(static_cast<int32_t>(view.Get(i).int_value()));
+    }
+  }
+  ArrayBuilder builder(ElementOf(call.type));
+  for (size_t i = 0; i < count; ++i) builder.Add(a[0]);
+  if (count == 0) return Datum::Bytes(builder.Finish(context.arena()));
+  return Datum::Bytes(builder.Finish(lengths, bounds, context.arena()));
+}
+
+// ---- Sets ----
+
+Status CheckSetSize(EvalContext& context, size_t rows) {
+  if (static_cast<int64_t>(rows) > kMaxSetRows) {
+    return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
+                    "a function returned more than {} rows", kMaxSetRows);
+  }
+  if (rows % kRowsBetweenCancelChecks == 0 && context.cancel != nullptr) {
+    return context.cancel->Check();
+  }
+  return Status();
+}
+
+Result<Rows> Unnest(EvalContext& context, const Expr& call, Args a) {
+  Rows rows;
+  const Type element = ElementAt(call, 0);
+  if (a[0].is_null()) return rows;
+  ArrayView view = View(call, a, 0);
+  rows.reserve(view.size());
+  for (size_t i = 0; i < view.size(); ++i) {
+    CELLAR_TRY(CheckSetSize(context, i + 1));
+    rows.emplace_back().emplace_back(element, view.Get(i));
+  }
+  return rows;
+}
+
+// unnest(a, b, ...): side by side, short ones padded with NULLs.
+Result<Rows> UnnestMany(EvalContext& context, const Expr& call, Args a) {
+  Rows rows;
+  size_t longest = 0;
+  std::vector<ArrayView> views;
+  for (size_t i = 0; i < a.size(); ++i) {
+    static constexpr char kEmpty[8] = {};
+    views.emplace_back(a[i].is_null() ? std::string_view(kEmpty, 8) : a[i].bytes(),
+                       ElementAt(call, i));
+    longest = std::max(longest, views.back().size());
+  }
+  for (size_t row = 0; row < longest; ++row) {
+    CELLAR_TRY(CheckSetSize(context, row + 1));
+    std::vector<Value>& out = rows.emplace_back();
+    for (size_t i = 0; i < a.size(); ++i) {
+      out.emplace_back(ElementAt(call, i), row < views[i].size() ? views[i].Get(row) : Datum());
+    }
+  }
+  return rows;
+}
+
+Status ZeroStep() {
+  return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "step size cannot equal zero");
+}
+
+template <TypeId id>
+Result<Rows> IntSeries(EvalContext& context, const Expr&, Args a) {
+  Rows rows;
+  int64_t value = a[0].int_value(), stop = a[1].int_value();
+  int64_t step = a.size() == 3 ? a[2].int_value() : 1;
+  if (step == 0) return ZeroStep();
+  while (step > 0 ? value <= stop : value >= stop) {
+    rows.emplace_back().emplace_back(MakeType(id), Datum::Int(value));
+    CELLAR_TRY(CheckSetSize(context, rows.size()));
+    if (__builtin_add_overflow(value, step, &value)) break;
+  }
+  return rows;
+}
+
+Result<Rows> NumericSeries(EvalContext& context, const Expr&, Args a) {
+  Rows rows;
+  Arena arena;
+  std::string_view value = a[0].bytes(), stop = a[1].bytes();
+  std::string_view step = a.size() == 3 ? a[2].bytes() : numeric::FromInt64(1, &arena);
+  const std::pair<std::string_view, std::string_view> inputs[] = {
+      {value, "start"}, {stop, "stop"}, {step, "step"}};
+  for (const auto& [input, name] : inputs) {
+    if (numeric::IsFinite(input)) continue;
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "{} {} cannot be {}", name,
+                    name == "step" ? "size" : "value", numeric::IsNaN(input) ? "NaN" : "infinity");
+  }
+  const int sign = numeric::SignOf(step);
+  if (sign == 0) return ZeroStep();
+  while (sign > 0 ? numeric::Compare(value, stop) <= 0 : numeric::Compare(value, stop) >= 0) {
+    rows.emplace_back().emplace_back(MakeType(TypeId::kNumeric), Datum::Bytes(value));
+    CELLAR_TRY(CheckSetSize(context, rows.size()));
+    CELLAR_TRY_ASSIGN(value, numeric::Add(value, step, &arena));
+  }
+  return rows;
+}
+
+template <TypeId id>
+Result<Rows> TimeSeries(EvalContext& context, const Expr&, Args a) {
+  Rows rows;
+  int64_t value = a[0].int_value();
+  const int64_t stop = a[1].int_value();
+  const Interval step = IntervalOf(a[2]);
+  const int sign = CompareIntervals(step, Interval());
+  if (sign == 0) return ZeroStep();
+  while (sign > 0 ? value <= stop : value >= stop) {
+    rows.emplace_back().emplace_back(MakeType(id), Datum::Int(value));
+    CELLAR_TRY(CheckSetSize(context, rows.size()));
+    Result<int64_t> next = id == TypeId::kTimestamptz ? AddIntervalTz(value, step, ZoneOf(context))
+                                                      : AddInterval(value, step);
+    if (!next.ok()) return std::move(next).status();
+    if (*next == value) break;  // an infinity
+    value = *next;
+  }
+  return rows;
+}
+
+Result<Rows> Subscripts(EvalContext& context, const Expr& call, Args a) {
+  Rows rows;
+  ArrayView view = View(call, a, 0);
+  const int64_t dimension = a[1].int_value();
+  if (dimension < 1 || dimension > view.dimensions()) return rows;
+  const int d = static_cast<int>(dimension - 1);
+  const bool reverse = a.size() == 3 && a[2].bool_value();
+  const int64_t low = view.lower_bound(d), length = view.length(d);
+  for (int64_t i = 0; i < length; ++i) {
+    CELLAR_TRY(CheckSetSize(context, rows.size() + 1));
+    rows.emplace_back().emplace_back(MakeType(TypeId::kInt4),
+                                     Datum::Int(reverse ? low + length - 1 - i : low + i));
+  }
+  return rows;
+}
+
+// information_schema._pg_expandarray: each element with its number.
+Result<Rows> ExpandArray(EvalContext& context, const Expr& call, Args a) {
+  Rows rows;
+  ArrayView view = View(call, a, 0);
+  for (size_t i = 0; i < view.size(); ++i) {
+    CELLAR_TRY(CheckSetSize(context, i + 1));
+    std::vector<Value>& row = rows.emplace_back();
+    row.emplace_back(ElementAt(call, 0), view.Get(i));
+    row.emplace_back(MakeType(TypeId::kInt4), Datum::Int(static_cast<int64_t>(i) + 1));
+  }
+  return rows;
+}
+
+void AddSets(Registry& r) {
+  r.AddSet("unnest(anyarray) setof anyelement", Unnest);
+  FunctionSpec& many = r.AddSet("unnest(any, any...) setof record", UnnestMany);
+  many.strict = false;
+  many.set_columns.clear();
+  r.AddSet("generate_series(int4, int4) setof int4", IntSeries<TypeId::kInt4>);
+  r.AddSet("generate_series(int4, int4, int4) setof int4", IntSeries<TypeId::kInt4>);
+  r.AddSet("generate_series(int8, int8) setof int8", IntSeries<TypeId::kInt8>);
+  r.AddSet("generate_series(int8, int8, int8) setof int8", IntSeries<TypeId::kInt8>);
+  r.AddSet("generate_series(numeric, numeric) setof numeric", NumericSeries);
+  r.AddSet("generate_series(numeric, numeric, numeric) setof numeric", NumericSeries);
+  r.AddSet("generate_series(timestamp, timestamp, interval) setof timestamp",
+           TimeSeries<TypeId::kTimestamp>);
+  r.AddSet("generate_series(timestamptz, timestamptz, interval) setof timestamptz",
+           TimeSeries<TypeId::kTimestamptz>, Volatility::kStable);
+  r.AddSet("generate_subscripts(anyarray, int4) setof int4", Subscripts);
+  r.AddSet("generate_subscripts(anyarray, int4, bool) setof int4", Subscripts);
+  FunctionSpec& expand = r.AddSet("_pg_expandarray(anyarray) setof record", ExpandArray);
+  expand.set_columns = {{"x", MakeType(TypeId::kAnyelement)}, {"n", MakeType(TypeId::kInt4)}};
+}
+
+}  // namespace
+
+void RegisterArrays(Registry& r) {
+  r.Add("||(anycompatiblearray, anycompatible) anycompatiblearray", Append).strict = false;
+  r.Add("||(anycompatible, anycompatiblearray) anycompatiblearray", Prepend).strict = false;
+  r.Add("||(anycompatiblearray, anycompatiblearray) anycompatiblearray", Concatenate).strict =
+      false;
+  r.Add("array_append(anycompatiblearray, anycompatible) anycompatiblearray", Append).strict =
+      false;
+  r.Add("array_prepend(anycompatible, anycompatiblearray) anycompatiblearray", Prepend).strict =
+      false;
+  r.Add("array_cat(anycompatiblearray, anycompatiblearray) anycompatiblearray", Concatenate)
+      .strict = false;
+  r.Add(
+      "@>(anyarray, anyarray) bool", CELLAR_SCALAR {
+        return Datum::Bool(Contains(View(call, a, 0), View(call, a, 1), ElementAt(call, 0)));
+      });
+  r.Add(
+      "<@(anyarray, anyarray) bool", CELLAR_SCALAR {
+        return Datum::Bool(Contains(View(call, a, 1), View(call, a, 0), ElementAt(call, 0)));
+      });
+  r.Add(
+      "&&(anyarray, anyarray) bool", CELLAR_SCALAR {
+        return Datum::Bool(Overlap(View(call, a, 0), View(call, a, 1), ElementAt(call, 0)));
+      });
+  r.Add("array_length(anyarray, int4) int4", Length);
+  r.Add("array_lower(anyarray, int4) int4", Lower);
+  r.Add("array_upper(anyarray, int4) int4", Upper);
+  r.Add(
+      "array_ndims(anyarray) int4", CELLAR_SCALAR {
+        int dimensions = View(call, a, 0).dimensions();
+        return dimensions == 0 ? Datum() : Datum::Int(dimensions);
+      });
+  r.Add("array_dims(anyarray) text", Dimensions);
+  r.Add(
+      "cardinality(anyarray) int4",
+      CELLAR_SCALAR { return Datum::Int(static_cast<int64_t>(View(call, a, 0).size())); });
+  r.Add("array_position(anycompatiblearray, anycompatible) int4", Position).strict = false;
+  r.Add("array_position(anycompatiblearray, anycompatible, int4) int4", Position).strict = false;
+  r.Add("array_positions(anycompatiblearray, anycompatible) int4[]", Positions).strict = false;
+  r.Add("array_remove(anycompatiblearray, anycompatible) anycompatiblearray", Remove).strict =
+      false;
+  r.Add("array_replace(anycompatiblearray, anycompatible, anycompatible) anycompatiblearray",
+        ReplaceElements)
+      .strict = false;
+  r.Add("trim_array(anyarray, int4) anyarray", TrimArray);
+  r.Add("array_fill(anyelement, int4[]) anyarray", Fill).strict = false;
+  r.Add("array_fill(anyelement, int4[], int4[]) anyarray", Fill).strict = false;
+  AddSets(r);
+}
+
+}  // namespace cellar::sql

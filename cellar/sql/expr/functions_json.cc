@@ -1,0 +1,759 @@
+// Operators and functions of json and jsonb, over the text that both are kept as.
+#include <algorithm>
+
+#include "cellar/sql/expr/json_value.h"
+#include "cellar/sql/expr/record.h"
+#include "cellar/sql/expr/registry.h"
+#include "cellar/types/array.h"
+#include "cellar/types/datetime.h"
+#include "cellar/types/json.h"
+
+namespace cellar::sql {
+
+void AppendJson(Datum value, Type type, EvalContext& context, std::string* out) {
+  if (value.is_null()) {
+    *out += "null";
+    return;
+  }
+  if (type.array || IsArrayLike(type)) {
+    const Type element = ElementOf(type);
+    ArrayView view(value.bytes(), element);
+    // Inner dimensions nest in order of storage.
+    size_t next = 0;
+    const auto nest = [&](auto&& self, int dimension) -> void {
+      *out += '[';
+      for (int32_t i = 0; dimension < view.dimensions() && i < view.length(dimension); ++i) {
+        if (i > 0) *out += ',';
+        if (dimension + 1 < view.dimensions())
+          self(self, dimension + 1);
+        else
+          AppendJson(view.Get(next++), element, context, out);
+      }
+      *out += ']';
+    };
+    nest(nest, 0);
+    return;
+  }
+  switch (type.id) {
+    case TypeId::kBool: *out += value.bool_value() ? "true" : "false"; return;
+    case TypeId::kInt2:
+    case TypeId::kInt4:
+    case TypeId::kInt8:
+    case TypeId::kFloat4:
+    case TypeId::kFloat8:
+    case TypeId::kNumeric: {
+      std::string text = OutputText(value, type, context);
+      const bool number = (text.back() >= '0' && text.back() <= '9');
+      if (number)
+        *out += text;
+      else
+        AppendJsonString(text, out);
+      return;
+    }
+    case TypeId::kJson:
+    case TypeId::kJsonb: *out += value.bytes(); return;
+    case TypeId::kRecord: {
+      *out += '{';
+      int i = 0;
+      for (const RecordField& field : RecordFields(value.bytes())) {
+        if (i > 0) *out += ',';
+        *out += "\"f" + std::to_string(++i) + "\":";
+        AppendJson(field.value, field.type, context, out);
+      }
+      *out += '}';
+      return;
+    }
+    case TypeId::kDate:
+    case TypeId::kTimestamp:
+    case TypeId::kTimestamptz: {
+      FormatSettings iso = context.format;
+      iso.date_style = DateStyle::kIso;
+      std::string text;
+      AppendDatumText(value, type, iso, &text);
+      if (type.id == TypeId::kTimestamptz && value.int_value() != kTimestampInfinity &&
+          value.int_value() != kTimestampNegativeInfinity && text.size() > 3 &&
+          (text[text.size() - 3] == '+' || text[text.size() - 3] == '-')) {
+        text += ":00";
+      }
+      size_t blank = text.find(' ');
+      if (blank != std::string::npos && text[0] >= '0' && text[0] <= '9') text[blank] = 'T';
+      AppendJsonString(text, out);
+      return;
+    }
+    default: AppendJsonString(OutputText(value, type, context), out); return;
+  }
+}
+
+namespace {
+
+using Rows = std::vector<std::vector<Value>>;
+
+std::string_view Trimmed(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+Datum AsText(EvalContext& context, std::optional<std::string_view> json) {
+  if (!json.has_value()) return Datum();
+  std::string out;
+  if (!JsonAsText(*json, &out)) return Datum();
+  return TextOf(context, out);
+}
+Datum AsJson(std::optional<std::string_view> json) {
+  return json.has_value() ? Datum::Bytes(*json) : Datum();
+}
+
+// One step of a path: a key of an object, a number of an array.
+std::optional<std::string_view> Step(std::string_view json, std::string_view key) {
+  json = Trimmed(json);
+  if (JsonTypeOf(json) == JsonType::kObject) return JsonField(json, key);
+  if (JsonTypeOf(json) != JsonType::kArray || key.empty()) return std::nullopt;
+  int64_t index = 0;
+  size_t i = key[0] == '-' ? 1 : 0;
+  if (i == key.size() || key.size() > 10) return std::nullopt;
+  for (; i < key.size(); ++i) {
+    if (key[i] < '0' || key[i] > '9') return std::nullopt;
+    index = index * 10 + (key[i] - '0');
+  }
+  return JsonElement(json, key[0] == '-' ? -index : index);
+}
+
+std::optional<std::string_view> Path(std::string_view json, std::string_view path) {
+  ArrayView view(path, MakeType(TypeId::kText));
+  std::optional<std::string_view> at = json;
+  for (size_t i = 0; i < view.size() && at.has_value(); ++i) {
+    if (view.IsNull(i)) return std::nullopt;
+    at = Step(*at, view.Get(i).bytes());
+  }
+  return at;
+}
+std::optional<std::string_view> ArgumentPath(Args a) {
+  std::optional<std::string_view> at = a[0].bytes();
+  for (size_t i = 1; i < a.size() && at.has_value(); ++i) at = Step(*at, a[i].bytes());
+  return at;
+}
+
+Result<Datum> Jsonb(EvalContext& context, std::string_view text) {
+  CELLAR_TRY_ASSIGN(std::string_view out, ParseJsonb(text, context.arena()));
+  return Datum::Bytes(out);
+}
+
+std::string_view TypeWord(std::string_view json) {
+  switch (JsonTypeOf(Trimmed(json))) {
+    case JsonType::kNull: return "null";
+    case JsonType::kString: return "string";
+    case JsonType::kNumber: return "number";
+    case JsonType::kBoolean: return "boolean";
+    case JsonType::kArray: return "array";
+    case JsonType::kObject: return "object";
+  }
+  return "null";
+}
+
+bool IsScalar(std::string_view json) {
+  JsonType type = JsonTypeOf(json);
+  return type != JsonType::kArray && type != JsonType::kObject;
+}
+
+// jsonb containment; arrays ignore order and repeats, and may contain a bare scalar at the top.
+bool Contains(std::string_view outer, std::string_view inner, bool top = true) {
+  const JsonType a = JsonTypeOf(outer), b = JsonTypeOf(inner);
+  std::string_view key, value;
+  if (a == JsonType::kObject && b == JsonType::kObject) {
+    JsonCursor members(inner);
+    while (members.Next(&key, &value)) {
+      std::string name;
+      AppendJsonUnescaped(key, &name);
+      std::optional<std::string_view> found = JsonField(outer, name);
+      if (!found.has_value() || !Contains(*found, value, false)) return false;
+    }
+    return true;
+  }
+  const auto has_element = [&](std::string_view wanted) {
+    std::string_view ignored, element;
+    JsonCursor elements(outer);
+    while (elements.Next(&ignored, &element)) {
+      if (IsScalar(wanted)
+              ? CompareJsonb(element, wanted) == 0
+              : JsonTypeOf(element) == JsonTypeOf(wanted) && Contains(element, wanted, false)) {
+        return true;
+      }
+    }
+    return false;
+  };
+  if (a == JsonType::kArray && b == JsonType::kArray) {
+    JsonCursor elements(inner);
+    while (elements.Next(&key, &value)) {
+      if (!has_element(value)) return false;
+    }
+    return true;
+  }
+  if (a == JsonType::kArray && top && IsScalar(inner)) return has_element(inner);
+  return a == b && IsScalar(outer) && CompareJsonb(outer, inner) == 0;
+}
+
+bool HasKey(std::string_view json, std::string_view key) {
+  if (JsonTypeOf(json) == JsonType::kObject) return JsonField(json, key).has_value();
+  std::string literal;
+  AppendJsonString(key, &literal);
+  if (JsonTypeOf(json) != JsonType::kArray) return json == literal;
+  std::string_view ignored, element;
+  JsonCursor elements(json);
+  while (elements.Next(&ignored, &element)) {
+    if (element == literal) return true;
+  }
+  return false;
+}
+template <bool all>
+Result<Datum> HasKeys(EvalContext&, const Expr&, Args a) {
+  ArrayView keys(a[1].bytes(), MakeType(TypeId::kText));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!keys.IsNull(i) && HasKey(a[0].bytes(), keys.Get(i).bytes()) != all) {
+      return Datum::Bool(!all);
+    }
+  }
+  return Datum::Bool(all);
+}
+
+Result<Datum> Concatenate(EvalContext& context, const Expr&, Args a) {
+  std::string_view left = a[0].bytes(), right = a[1].bytes();
+  const bool objects =
+      JsonTypeOf(left) == JsonType::kObject && JsonTypeOf(right) == JsonType::kObject;
+  const auto inside = [&](std::string_view json) {
+    const bool container = objects || JsonTypeOf(json) == JsonType::kArray;
+    return container ? Trimmed(json.substr(1, json.size() - 2)) : json;
+  };
+  std::string_view l = inside(left), r = inside(right);
+  std::string out(objects ? "{" : "[");
+  out += l;
+  if (!l.empty() && !r.empty()) out += ", ";
+  out += r;
+  out += objects ? '}' : ']';
+  return Jsonb(context, out);  // later members win
+}
+
+// The members or elements for which keep(key literal, index, value) holds.
+template <typename Keep>
+Result<Datum> Filtered(EvalContext& context, std::string_view json, Keep keep) {
+  const bool object = JsonTypeOf(json) == JsonType::kObject;
+  std::string out(object ? "{" : "[");
+  std::string_view key, value;
+  JsonCursor cursor(json);
+  int64_t index = 0;
+  bool first = true;
+  while (cursor.Next(&key, &value)) {
+    if (!keep(key, index++, value)) continue;
+    if (!first) out += ", ";
+    first = false;
+    if (object) {
+      out += key;
+      out += ": ";
+    }
+    out += value;
+  }
+  out += object ? '}' : ']';
+  return TextOf(context, out);
+}
+
+Status DeleteError(std::string_view what) {
+  return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "cannot delete from {}", what);
+}
+
+bool KeyIs(std::string_view literal, std::string_view name) {
+  std::string key;
+  AppendJsonUnescaped(literal, &key);
+  return key == name;
+}
+
+Result<Datum> DeleteKey(EvalContext& context, const Expr&, Args a) {
+  if (IsScalar(a[0].bytes())) return DeleteError("scalar");
+  const bool object = JsonTypeOf(a[0].bytes()) == JsonType::kObject;
+  return Filtered(context, a[0].bytes(),
+                  [&](std::string_view key, int64_t, std::string_view value) {
+                    std::string_view name = object ? key : value;
+                    return !(name.starts_with('"') && KeyIs(name, a[1].bytes()));
+                  });
+}
+Result<Datum> DeleteIndex(EvalContext& context, const Expr&, Args a) {
+  if (IsScalar(a[0].bytes())) return DeleteError("scalar");
+  if (JsonTypeOf(a[0].bytes()) == JsonType::kObject) {
+    return DeleteError("object using integer index");
+  }
+  int64_t index = a[1].int_value();
+  if (index < 0) index += static_cast<int64_t>(JsonCount(a[0].bytes()));
+  return Filtered(context, a[0].bytes(),
+                  [&](std::string_view, int64_t at, std::string_view) { return at != index; });
+}
+
+// jsonb_set and jsonb_insert along a path of keys; `depth` counts steps taken.
+void SetPath(std::string_view json, const ArrayView& path, size_t depth, std::string_view value,
+             bool create, std::string* out) {
+  const JsonType type = JsonTypeOf(json);
+  if (depth == path.size() || (type != JsonType::kObject && type != JsonType::kArray)) {
+    *out += depth == path.size() ? value : json;
+    return;
+  }
+  const std::string_view step = path.Get(depth).bytes();
+  const bool object = type == JsonType::kObject, last = depth + 1 == path.size();
+  int64_t wanted = -1;
+  if (!object) {
+    wanted = std::atoll(std::string(step).c_str());
+    const int64_t count = static_cast<int64_t>(JsonCount(json));
+    if (wanted < 0) wanted += count;
+    if (wanted < 0 && create && last) wanted = INT64_MIN;
+  }
+  *out += object ? '{' : '[';
+  std::string_view key, member;
+  JsonCursor cursor(json);
+  int64_t index = 0;
+  bool first = true, found = false;
+  const auto separate = [&] {
+    if (!first) *out += ", ";
+    first = false;
+  };
+  if (wanted == INT64_MIN) {
+    separate();
+    *out += value;
+    found = true;
+  }
+  while (cursor.Next(&key, &member)) {
+    separate();
+    const bool here = object ? KeyIs(key, step) : index == wanted;
+    ++index;
+    if (object) {
+      *out += key;
+      *out += ": ";
+    }
+    if (!here) {
+      *out += member;
+      continue;
+    }
+    found = true;
+    SetPath(member, path, depth + 1, value, create, out);
+  }
+  if (!found && create && last) {
+    separate();
+    if (object) {
+      AppendJsonString(step, out);
+      *out += ": ";
+    }
+    *out += value;
+  }
+  *out += object ? '}' : ']';
+}
+
+Result<Datum> JsonbSet(EvalContext& context, const Expr&, Args a) {
+  ArrayView path(a[1].bytes(), MakeType(TypeId::kText));
+  if (IsScalar(a[0].bytes())) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "cannot set path in scalar");
+  }
+  if (path.size() == 0) return a[0];
+  const bool create = a.size() < 4 || a[3].bool_value();
+  std::string out;
+  SetPath(a[0].bytes(), path, 0, a[2].bytes(), create, &out);
+  return Jsonb(context, out);
+}
+
+void DeletePath(std::string_view json, const ArrayView& path, size_t depth, std::string* out) {
+  const JsonType type = JsonTypeOf(json);
+  if (type != JsonType::kObject && type != JsonType::kArray) {
+    *out += json;
+    return;
+  }
+  const bool object = type == JsonType::kObject, last = depth + 1 == path.size();
+  const std::string_view step = path.Get(depth).bytes();
+  int64_t wanted = object ? -1 : std::atoll(std::string(step).c_str());
+  if (!object && wanted < 0) wanted += static_cast<int64_t>(JsonCount(json));
+  *out += object ? '{' : '[';
+  std::string_view key, member;
+  JsonCursor cursor(json);
+  int64_t index = 0;
+  bool first = true;
+  while (cursor.Next(&key, &member)) {
+    const bool here = object ? KeyIs(key, step) : index == wanted;
+    ++index;
+    if (here && last) continue;
+    if (!first) *out += ", ";
+    first = false;
+    if (object) {
+      *out += key;
+      *out += ": ";
+    }
+    if (here)
+      DeletePath(member, path, depth + 1, out);
+    else
+      *out += member;
+  }
+  *out += object ? '}' : ']';
+}
+
+void StripNulls(std::string_view json, bool spaced, std::string* out) {
+  const bool object = JsonTypeOf(json) == JsonType::kObject;
+  if (!object && JsonTypeOf(json) != JsonType::kArray) {
+    *out += json;
+    return;
+  }
+  *out += object ? '{' : '[';
+  std::string_view key, value;
+  JsonCursor cursor(json);
+  bool first = true;
+  while (cursor.Next(&key, &value)) {
+    if (object && JsonTypeOf(value) == JsonType::kNull) continue;
+    if (!first) *out += spaced ? ", " : ",";
+    first = false;
+    if (object) {
+      *out += key;
+      *out += spaced ? ": " : ":";
+    }
+    StripNulls(value, spaced, out);
+  }
+  *out += object ? '}' : ']';
+}
+
+void Pretty(std::string_view json, int indent, std::string* out) {
+  const bool object = JsonTypeOf(json) == JsonType::kObject;
+  if ((!object && JsonTypeOf(json) != JsonType::kArray)) {
+    *out += json;
+    return;
+  }
+  const auto line = [&](int depth) {
+    *out += '\n';
+    out->append(static_cast<size_t>(depth) * 4, ' ');
+  };
+  *out += object ? '{' : '[';
+  std::string_view key, value;
+  JsonCursor cursor(json);
+  bool first = true;
+  while (cursor.Next(&key, &value)) {
+    if (!first) *out += ',';
+    first = false;
+    line(indent + 1);
+    if (object) {
+      *out += key;
+      *out += ": ";
+    }
+    Pretty(value, indent + 1, out);
+  }
+  line(indent);
+  *out += object ? '}' : ']';
+}
+
+Result<std::string> BuildObject(EvalContext& context, const Expr& call, Args a) {
+  if (a.size() % 2 != 0) {
+    return Status(SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                           "argument list must have even number of elements"))
+        .WithHint(
+            "The arguments of json_build_object() must consist of alternating keys and values.");
+  }
+  std::string out = "{";
+  for (size_t i = 0; i < a.size(); i += 2) {
+    if (i > 0) out += ", ";
+    if (a[i].is_null()) {
+      return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed, "argument {} cannot be null",
+                      i + 1)
+          .WithHint("Object keys should be text.");
+    }
+    AppendJsonString(OutputText(a[i], call.args[i]->type, context), &out);
+    out += " : ";
+    AppendJson(a[i + 1], call.args[i + 1]->type, context, &out);
+  }
+  out += '}';
+  return out;
+}
+std::string BuildArray(EvalContext& context, const Expr& call, Args a) {
+  std::string out = "[";
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (i > 0) out += ", ";
+    AppendJson(a[i], call.args[i]->type, context, &out);
+  }
+  out += ']';
+  return out;
+}
+
+Result<Datum> ArrayLength(EvalContext&, const Expr&, Args a) {
+  const JsonType type = JsonTypeOf(Trimmed(a[0].bytes()));
+  if (type != JsonType::kArray) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                    "cannot get array length of a {}",
+                    type == JsonType::kObject ? "non-array" : "scalar");
+  }
+  return Datum::Int(static_cast<int64_t>(JsonCount(Trimmed(a[0].bytes()))));
+}
+
+Value TextValue(std::string_view json) {
+  std::string text;
+  if (!JsonAsText(json, &text)) return Value(MakeType(TypeId::kText), Datum());
+  return Value(MakeType(TypeId::kText), Datum::Bytes(text));
+}
+
+template <TypeId id, bool as_text>
+Result<Rows> Elements(EvalContext&, const Expr& call, Args a) {
+  std::string_view json = Trimmed(a[0].bytes());
+  if (JsonTypeOf(json) != JsonType::kArray) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                    "cannot extract elements from {}",
+                    JsonTypeOf(json) == JsonType::kObject ? "an object" : "a scalar");
+  }
+  Rows rows;
+  std::string_view ignored, value;
+  JsonCursor cursor(json);
+  while (cursor.Next(&ignored, &value)) {
+    if (as_text)
+      rows.emplace_back().push_back(TextValue(value));
+    else
+      rows.emplace_back().emplace_back(MakeType(id), Datum::Bytes(value));
+  }
+  return rows;
+}
+
+template <TypeId id, bool as_text>
+Result<Rows> Each(EvalContext&, const Expr& call, Args a) {
+  std::string_view json = Trimmed(a[0].bytes());
+  if (JsonTypeOf(json) != JsonType::kObject) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                    "cannot call {} on a non-object", call.function->name);
+  }
+  Rows rows;
+  std::string_view key, value;
+  JsonCursor cursor(json);
+  while (cursor.Next(&key, &value)) {
+    std::vector<Value>& row = rows.emplace_back();
+    row.push_back(TextValue(key));
+    if (as_text)
+      row.push_back(TextValue(value));
+    else
+      row.emplace_back(MakeType(id), Datum::Bytes(value));
+  }
+  return rows;
+}
+
+Result<Rows> Keys(EvalContext&, const Expr& call, Args a) {
+  std::string_view json = Trimmed(a[0].bytes());
+  if (JsonTypeOf(json) != JsonType::kObject) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "cannot call {} on {}",
+                    call.function->name,
+                    JsonTypeOf(json) == JsonType::kArray ? "an array" : "a scalar");
+  }
+  Rows rows;
+  std::string_view key, value;
+  JsonCursor cursor(json);
+  while (cursor.Next(&key, &value)) rows.emplace_back().push_back(TextValue(key));
+  return rows;
+}
+
+Result<Datum> ObjectOfArray(EvalContext& context, const Expr& call, Args a) {
+  ArrayView keys(a[0].bytes(), MakeType(TypeId::kText));
+  std::string out = "{";
+  if (a.size() == 1 && keys.size() % 2 != 0) {
+    return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
+                    "array must have even number of elements");
+  }
+  ArrayView values(a[a.size() - 1].bytes(), MakeType(TypeId::kText));
+  if (a.size() == 2 && values.size() != keys.size()) {
+    return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError, "mismatched array dimensions");
+  }
+  const size_t step = a.size() == 1 ? 2 : 1;
+  for (size_t i = 0; i < keys.size(); i += step) {
+    if (i > 0) out += ", ";
+    if (keys.IsNull(i)) {
+      return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
+                      "null value not allowed for object key");
+    }
+    AppendJsonString(keys.Get(i).bytes(), &out);
+    out += " : ";
+    const Datum value = a.size() == 1 ? keys.Get(i + 1) : values.Get(i);
+    if (value.is_null())
+      out += "null";
+    else
+      AppendJsonString(value.bytes(), &out);
+  }
+  out += '}';
+  if (call.function->result.id == TypeId::kJsonb) return Jsonb(context, out);
+  return TextOf(context, out);
+}
+
+void AddAccess(Registry& r) {
+  auto field = CELLAR_SCALAR {
+    std::string_view json = Trimmed(a[0].bytes());
+    if (JsonTypeOf(json) != JsonType::kObject) return Datum();
+    return AsJson(JsonField(json, a[1].bytes()));
+  };
+  auto element = CELLAR_SCALAR {
+    return AsJson(JsonElement(Trimmed(a[0].bytes()), a[1].int_value()));
+  };
+  auto field_text = CELLAR_SCALAR {
+    std::string_view json = Trimmed(a[0].bytes());
+    if (JsonTypeOf(json) != JsonType::kObject) return Datum();
+    return AsText(context, JsonField(json, a[1].bytes()));
+  };
+  auto element_text = CELLAR_SCALAR {
+    return AsText(context, JsonElement(Trimmed(a[0].bytes()), a[1].int_value()));
+  };
+  auto path = CELLAR_SCALAR { return AsJson(Path(a[0].bytes(), a[1].bytes())); };
+  auto path_text = CELLAR_SCALAR { return AsText(context, Path(a[0].bytes(), a[1].bytes())); };
+  r.Add("->(json, text) json", field);
+  r.Add("->(json, int4) json", element);
+  r.Add("->(jsonb, text) jsonb", field);
+  r.Add("->(jsonb, int4) jsonb", element);
+  r.Add("->>(json, text) text", field_text);
+  r.Add("->>(json, int4) text", element_text);
+  r.Add("->>(jsonb, text) text", field_text);
+  r.Add("->>(jsonb, int4) text", element_text);
+  r.Add("#>(json, text[]) json", path);
+  r.Add("#>(jsonb, text[]) jsonb", path);
+  r.Add("#>>(json, text[]) text", path_text);
+  r.Add("#>>(jsonb, text[]) text", path_text);
+  auto argument_path = CELLAR_SCALAR { return AsJson(ArgumentPath(a)); };
+  auto argument_path_text = CELLAR_SCALAR { return AsText(context, ArgumentPath(a)); };
+  r.Add("json_extract_path(json, text...) json", argument_path);
+  r.Add("jsonb_extract_path(jsonb, text...) jsonb", argument_path);
+  r.Add("json_extract_path_text(json, text...) text", argument_path_text);
+  r.Add("jsonb_extract_path_text(jsonb, text...) text", argument_path_text);
+}
+
+void AddJsonb(Registry& r) {
+  r.Add(
+      "@>(jsonb, jsonb) bool",
+      CELLAR_SCALAR { return Datum::Bool(Contains(a[0].bytes(), a[1].bytes())); });
+  r.Add(
+      "<@(jsonb, jsonb) bool",
+      CELLAR_SCALAR { return Datum::Bool(Contains(a[1].bytes(), a[0].bytes())); });
+  r.Add(
+      "?(jsonb, text) bool",
+      CELLAR_SCALAR { return Datum::Bool(HasKey(a[0].bytes(), a[1].bytes())); });
+  r.Add("?|(jsonb, text[]) bool", HasKeys<false>);
+  r.Add("?&(jsonb, text[]) bool", HasKeys<true>);
+  r.Add("||(jsonb, jsonb) jsonb", Concatenate);
+  r.Add("-(jsonb, text) jsonb", DeleteKey);
+  r.Add("-(jsonb, int4) jsonb", DeleteIndex);
+  r.Add(
+      "-(jsonb, text[]) jsonb", CELLAR_SCALAR {
+        ArrayView keys(a[1].bytes(), MakeType(TypeId::kText));
+        Datum out = a[0];
+        for (size_t i = 0; i < keys.size(); ++i) {
+          if (keys.IsNull(i)) continue;
+          Datum pair[2] = {out, keys.Get(i)};
+          CELLAR_TRY_ASSIGN(out, DeleteKey(context, call, pair));
+        }
+        return out;
+      });
+  r.Add(
+      "#-(jsonb, text[]) jsonb", CELLAR_SCALAR {
+        ArrayView path(a[1].bytes(), MakeType(TypeId::kText));
+        if (path.size() == 0) return a[0];
+        std::string out;
+        DeletePath(a[0].bytes(), path, 0, &out);
+        return TextOf(context, out);
+      });
+  r.Add("jsonb_set(jsonb, text[], jsonb) jsonb", JsonbSet);
+  r.Add("jsonb_set(jsonb, text[], jsonb, bool) jsonb", JsonbSet);
+  r.Add(
+      "jsonb_pretty(jsonb) text", CELLAR_SCALAR {
+        std::string out;
+        Pretty(a[0].bytes(), 0, &out);
+        return TextOf(context, out);
+      });
+}
+
+void AddBuilders(Registry& r) {
+  const Volatility stable = Volatility::kStable;
+  auto to_json = CELLAR_SCALAR {
+    std::string out;
+    AppendJson(a[0], call.args[0]->type, context, &out);
+    return TextOf(context, out);
+  };
+  auto to_jsonb = CELLAR_SCALAR {
+    std::string out;
+    AppendJson(a[0], call.args[0]->type, context, &out);
+    return Jsonb(context, out);
+  };
+  r.Add("to_json(anyelement) json", to_json, stable);
+  r.Add("to_jsonb(anyelement) jsonb", to_jsonb, stable);
+  r.Add("row_to_json(record) json", to_json, stable);
+  r.Add("array_to_json(anyarray) json", to_json, stable);
+  r.Add(
+       "json_build_object(any...) json",
+       CELLAR_SCALAR {
+         CELLAR_TRY_ASSIGN(std::string out, BuildObject(context, call, a));
+         return TextOf(context, out);
+       },
+       stable)
+      .strict = false;
+  r.Add(
+       "jsonb_build_object(any...) jsonb",
+       CELLAR_SCALAR {
+         CELLAR_TRY_ASSIGN(std::string out, BuildObject(context, call, a));
+         return Jsonb(context, out);
+       },
+       stable)
+      .strict = false;
+  r.Add(
+       "json_build_array(any...) json",
+       CELLAR_SCALAR { return TextOf(context, BuildArray(context, call, a)); }, stable)
+      .strict = false;
+  r.Add(
+       "jsonb_build_array(any...) jsonb",
+       CELLAR_SCALAR { return Jsonb(context, BuildArray(context, call, a)); }, stable)
+      .strict = false;
+  r.Add("json_object(text[]) json", ObjectOfArray);
+  r.Add("json_object(text[], text[]) json", ObjectOfArray);
+  r.Add("jsonb_object(text[]) jsonb", ObjectOfArray);
+  r.Add("jsonb_object(text[], text[]) jsonb", ObjectOfArray);
+}
+
+void AddSets(Registry& r) {
+  const Type text = MakeType(TypeId::kText);
+  r.AddSet("json_object_keys(json) setof text", Keys);
+  r.AddSet("jsonb_object_keys(jsonb) setof text", Keys);
+  r.AddSet("json_array_elements(json) setof json", Elements<TypeId::kJson, false>)
+      .set_columns[0]
+      .first = "value";
+  r.AddSet("jsonb_array_elements(jsonb) setof jsonb", Elements<TypeId::kJsonb, false>)
+      .set_columns[0]
+      .first = "value";
+  r.AddSet("json_array_elements_text(json) setof text", Elements<TypeId::kJson, true>)
+      .set_columns[0]
+      .first = "value";
+  r.AddSet("jsonb_array_elements_text(jsonb) setof text", Elements<TypeId::kJsonb, true>)
+      .set_columns[0]
+      .first = "value";
+  r.AddSet("json_each(json) setof record", Each<TypeId::kJson, false>).set_columns = {
+      {"key", text}, {"value", MakeType(TypeId::kJson)}};
+  r.AddSet("jsonb_each(jsonb) setof record", Each<TypeId::kJsonb, false>).set_columns = {
+      {"key", text}, {"value", MakeType(TypeId::kJsonb)}};
+  r.AddSet("json_each_text(json) setof record", Each<TypeId::kJson, true>).set_columns = {
+      {"key", text}, {"value", text}};
+  r.AddSet("jsonb_each_text(jsonb) setof record", Each<TypeId::kJsonb, true>).set_columns = {
+      {"key", text}, {"value", text}};
+}
+
+}  // namespace
+
+void RegisterJson(Registry& r) {
+  AddAccess(r);
+  AddJsonb(r);
+  AddBuilders(r);
+  AddSets(r);
+  r.Add("json_array_length(json) int4", ArrayLength);
+  r.Add("jsonb_array_length(jsonb) int4", ArrayLength);
+  r.Add(
+      "json_typeof(json) text", CELLAR_SCALAR { return Datum::Bytes(TypeWord(a[0].bytes())); });
+  r.Add(
+      "jsonb_typeof(jsonb) text", CELLAR_SCALAR { return Datum::Bytes(TypeWord(a[0].bytes())); });
+  r.Add(
+      "json_strip_nulls(json) json", CELLAR_SCALAR {
+        std::string out;
+        StripNulls(Trimmed(a[0].bytes()), false, &out);
+        return TextOf(context, out);
+      });
+  r.Add(
+      "jsonb_strip_nulls(jsonb) jsonb", CELLAR_SCALAR {
+        std::string out;
+        StripNulls(a[0].bytes(), true, &out);
+        return TextOf(context, out);
+      });
+}
+
+}  // namespace cellar::sql

@@ -1,0 +1,588 @@
+// Functions about the session, the server and the catalog.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "cellar/sql/expr/quote.h"
+#include "cellar/sql/expr/registry.h"
+#include "cellar/sql/expr/text_util.h"
+#include "cellar/types/array.h"
+
+namespace cellar::sql {
+namespace {
+
+using Rows = std::vector<std::vector<Value>>;
+constexpr Volatility kStable = Volatility::kStable;
+constexpr Volatility kVolatile = Volatility::kVolatile;
+constexpr auto kSleepSlice = std::chrono::milliseconds(20);
+
+Status NoSession() { return InternalError("function needs a session"); }
+
+Datum Name(EvalContext& context, std::string_view text) { return TextOf(context, text); }
+
+Result<Datum> FromCatalog(EvalContext& context, const Expr& call, Args a) {
+  if (context.session == nullptr) return NoSession();
+  return context.session->CatalogFunction(call.function->name, a, context.arena());
+}
+
+// ---- Settings ----
+
+Result<Datum> CurrentSetting(EvalContext& context, const Expr&, Args a) {
+  if (context.session == nullptr) return NoSession();
+  const bool missing_ok = a.size() == 2 && a[1].bool_value();
+  bool missing = false;
+  CELLAR_TRY_ASSIGN(std::string out,
+                    context.session->GetSetting(a[0].bytes(), missing_ok, &missing));
+  return missing ? Datum() : TextOf(context, out);
+}
+Result<Datum> SetConfig(EvalContext& context, const Expr&, Args a) {
+  if (context.session == nullptr) return NoSession();
+  if (a[0].is_null()) {
+    return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed, "SET requires parameter name");
+  }
+  const bool local = !a[2].is_null() && a[2].bool_value();
+  CELLAR_TRY_ASSIGN(std::string out, context.session->SetSetting(
+                                         a[0].bytes(), a[1].is_null() ? "" : a[1].bytes(), local));
+  return TextOf(context, out);
+}
+
+// ---- Sequences ----
+
+template <typename F>
+Result<Datum> Sequence(EvalContext& context, F f) {
+  if (context.session == nullptr) return NoSession();
+  Result<int64_t> value = f(*context.session);
+  if (!value.ok()) return std::move(value).status();
+  return Datum::Int(*value);
+}
+uint32_t Oid(Datum value) { return static_cast<uint32_t>(value.int_value()); }
+
+void AddSequences(Registry& r) {
+  r.Add(
+      "nextval(regclass) int8",
+      CELLAR_SCALAR {
+        return Sequence(context, [&](SessionFunctions& s) { return s.NextValue(Oid(a[0])); });
+      },
+      kVolatile);
+  r.Add(
+      "currval(regclass) int8",
+      CELLAR_SCALAR {
+        return Sequence(context, [&](SessionFunctions& s) { return s.CurrentValue(Oid(a[0])); });
+      },
+      kVolatile);
+  r.Add(
+      "lastval() int8",
+      CELLAR_SCALAR {
+        return Sequence(context, [&](SessionFunctions& s) { return s.LastValue(); });
+      },
+      kVolatile);
+  auto setval = CELLAR_SCALAR {
+    const bool called = a.size() < 3 || a[2].bool_value();
+    return Sequence(context, [&](SessionFunctions& s) {
+      return s.SetValue(Oid(a[0]), a[1].int_value(), called);
+    });
+  };
+  r.Add("setval(regclass, int8) int8", setval, kVolatile);
+  r.Add("setval(regclass, int8, bool) int8", setval, kVolatile);
+}
+
+// ---- Who and where ----
+
+Result<Datum> CurrentSchema(EvalContext& context, const Expr&, Args) {
+  if (context.session == nullptr) return NoSession();
+  std::vector<std::string> schemas = context.session->CurrentSchemas(false);
+  return schemas.empty() ? Datum() : Name(context, schemas[0]);
+}
+Result<Datum> CurrentSchemas(EvalContext& context, const Expr&, Args a) {
+  if (context.session == nullptr) return NoSession();
+  ArrayBuilder builder(MakeType(TypeId::kName));
+  std::vector<std::string> schemas = context.session->CurrentSchemas(a[0].bool_value());
+  for (const std::string& schema : schemas) builder.Add(Datum::Bytes(schema));
+  return Datum::Bytes(builder.Finish(context.arena()));
+}
+
+void AddIdentity(Registry& r) {
+  auto user = CELLAR_SCALAR {
+    if (context.session == nullptr) return NoSession();
+    return Name(context, context.session->CurrentUser());
+  };
+  for (const char* s : {"current_user() name", "current_role() name", "user() name"}) {
+    r.Add(s, user, kStable);
+  }
+  r.Add(
+      "session_user() name",
+      CELLAR_SCALAR {
+        if (context.session == nullptr) return NoSession();
+        return Name(context, context.session->SessionUser());
+      },
+      kStable);
+  auto database = CELLAR_SCALAR {
+    if (context.session == nullptr) return NoSession();
+    return Name(context, context.session->CurrentDatabase());
+  };
+  r.Add("current_database() name", database, kStable);
+  r.Add("current_catalog() name", database, kStable);
+  r.Add("current_schema() name", CurrentSchema, kStable);
+  r.Add("current_schemas(bool) name[]", CurrentSchemas, kStable);
+  r.Add("current_query() text", FromCatalog, kVolatile).strict = false;
+  r.Add(
+      "pg_backend_pid() int4",
+      CELLAR_SCALAR {
+        if (context.session == nullptr) return NoSession();
+        return Datum::Int(context.session->BackendPid());
+      },
+      kStable);
+  r.Add(
+      "version() text",
+      CELLAR_SCALAR { return Datum::Bytes("PostgreSQL 15.0 (Cellar " CELLAR_VERSION ")"); },
+      kStable);
+  for (const char* s : {"inet_server_addr() text", "inet_client_addr() text",
+                        "inet_server_port() int4", "inet_client_port() int4"}) {
+    r.Add(s, FromCatalog, kStable);
+  }
+}
+
+// ---- Types and encodings ----
+
+Result<Datum> FormatTypeOf(EvalContext& context, const Expr& call, Args a) {
+  if (a[0].is_null()) return Datum();
+  if (a[0].int_value() == 0) return Datum::Bytes("-");
+  const bool has_modifier = !a[1].is_null();
+  const int32_t modifier = has_modifier ? static_cast<int32_t>(a[1].int_value()) : -1;
+  if (std::optional<Type> type = TypeFromOid(Oid(a[0]), modifier)) {
+    // Without any modifier argument bpchar is "character".
+    if (!has_modifier && *type == MakeType(TypeId::kBpchar)) return Datum::Bytes("character");
+    return TextOf(context, FormatType(*type));
+  }
+  if (context.session != nullptr) {
+    Result<Datum> known = FromCatalog(context, call, a);
+    if (known.ok() && !known->is_null()) return known;
+  }
+  return Datum::Bytes("???");
+}
+
+Result<Datum> TypeOf(EvalContext&, const Expr& call, Args) {
+  Type type = call.args[0]->type;
+  type.modifier = -1;
+  return Datum::Int(OidOf(type));
+}
+
+template <TypeId kind>
+Result<Datum> ToReg(EvalContext& context, const Expr&, Args a) {
+  if (context.session == nullptr) return NoSession();
+  Result<uint32_t> oid = context.session->LookupReg(kind, a[0].bytes());
+  return oid.ok() ? Datum::Int(*oid) : Datum();
+}
+
+std::string_view EncodingName(int64_t encoding) {
+  switch (encoding) {
+    case 0: return "SQL_ASCII";
+    case 6: return "UTF8";
+    case 8: return "LATIN1";
+    default: return "";
+  }
+}
+
+void AddTypes(Registry& r) {
+  r.Add("format_type(oid, int4) text", FormatTypeOf, kStable).strict = false;
+  r.Add("pg_typeof(any) regtype", TypeOf, kStable).strict = false;
+  r.Add("to_regclass(text) regclass", ToReg<TypeId::kRegclass>, kStable);
+  r.Add("to_regtype(text) regtype", ToReg<TypeId::kRegtype>, kStable);
+  r.Add("to_regproc(text) regproc", ToReg<TypeId::kRegproc>, kStable);
+  r.Add("to_regnamespace(text) regnamespace", ToReg<TypeId::kRegnamespace>, kStable);
+  r.Add("to_regrole(text) regrole", ToReg<TypeId::kRegrole>, kStable);
+  r.Add(
+      "pg_encoding_to_char(int4) name",
+      CELLAR_SCALAR { return Datum::Bytes(EncodingName(a[0].int_value())); }, kStable);
+  r.Add(
+      "pg_char_to_encoding(name) int4",
+      CELLAR_SCALAR {
+        std::string name;
+        AppendLower(a[0].bytes(), &name);
+        std::erase_if(name, [](char c) { return c == '-' || c == '_'; });
+        return Datum::Int(name == "utf8" || name == "unicode" ? 6
+                          : name == "latin1"                  ? 8
+                          : name == "sqlascii"                ? 0
+                                                              : -1);
+      },
+      kStable);
+  r.Add(
+      "getdatabaseencoding() name", CELLAR_SCALAR { return Datum::Bytes("UTF8"); }, kStable);
+  r.Add(
+      "pg_client_encoding() name",
+      CELLAR_SCALAR {
+        if (context.session == nullptr) return Datum::Bytes("UTF8");
+        bool missing = false;
+        CELLAR_TRY_ASSIGN(std::string out,
+                          context.session->GetSetting("client_encoding", true, &missing));
+        return missing ? Datum::Bytes("UTF8") : TextOf(context, out);
+      },
+      kStable);
+  r.Add(
+       "pg_collation_for(any) text",
+       CELLAR_SCALAR {
+         if (!IsString(call.args[0]->type)) {
+           return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                           "collations are not supported by type {}",
+                           FormatType(call.args[0]->type));
+         }
+         return Datum::Bytes("\"default\"");
+       },
+       kStable)
+      .strict = false;
+  r.Add(
+      "pg_column_size(any) int4",
+      CELLAR_SCALAR {
+        const Type type = call.args[0]->type;
+        int16_t length = TypeLength(type);
+        if (length > 0) return Datum::Int(length);
+        return Datum::Int(static_cast<int64_t>(a[0].bytes().size()) + 1);
+      },
+      kStable);
+  r.Add(
+      "gen_random_uuid() uuid",
+      CELLAR_SCALAR {
+        char* out = context.arena()->Allocate(16);
+        const uint64_t words[2] = {context.NextRandom(), context.NextRandom()};
+        std::memcpy(out, words, 16);
+        out[6] = static_cast<char>((out[6] & 0x0F) | 0x40);
+        out[8] = static_cast<char>((out[8] & 0x3F) | 0x80);
+        return Datum::Bytes({out, 16});
+      },
+      kVolatile);
+}
+
+// ---- Waiting ----
+
+Result<Datum> Sleep(EvalContext& context, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  if (std::isnan(seconds) || seconds <= 0) return Datum::Bytes("");
+  seconds = std::min(seconds, 1e9);
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                      std::chrono::duration<double>(seconds));
+  while (true) {
+    if (context.cancel != nullptr) CELLAR_TRY(context.cancel->Check());
+    const auto left = end - Clock::now();
+    if (left <= Clock::duration::zero()) return Datum::Bytes("");
+    std::this_thread::sleep_for(std::min<Clock::duration>(left, kSleepSlice));
+  }
+}
+
+// ---- Privileges: always asked as (role oid or NULL, object oid, [column,] privilege) ----
+
+TypeId ObjectKind(std::string_view function) {
+  if (function.find("schema") != std::string_view::npos) return TypeId::kRegnamespace;
+  if (function.find("function") != std::string_view::npos) return TypeId::kRegproc;
+  if (function.find("type") != std::string_view::npos) return TypeId::kRegtype;
+  if (function.find("role") != std::string_view::npos) return TypeId::kRegrole;
+  if (function.find("table_") != std::string_view::npos ||
+      function.find("column") != std::string_view::npos ||
+      function.find("sequence") != std::string_view::npos) {
+    return TypeId::kRegclass;
+  }
+  return TypeId::kInvalid;
+}
+
+Result<Datum> HasPrivilege(EvalContext& context, const Expr& call, Args a) {
+  if (context.session == nullptr) return NoSession();
+  const FunctionSpec& spec = *call.function;
+  const bool column = spec.name == "has_column_privilege";
+  const size_t own = column ? 3 : 2;
+  Datum out[4];
+  size_t next = a.size() > own ? 1 : 0;
+  if (next == 1) {
+    if (spec.args[0].id == TypeId::kOid) {
+      out[0] = a[0];
+    } else {
+      CELLAR_TRY_ASSIGN(uint32_t role, context.session->LookupReg(TypeId::kRegrole, a[0].bytes()));
+      out[0] = Datum::Int(role);
+    }
+  }
+  out[1] = a[next];
+  const TypeId kind = ObjectKind(spec.name);
+  if (spec.args[next].id != TypeId::kOid) {
+    if (kind == TypeId::kInvalid) {
+      out[1] = Datum::Int(0);  // databases, languages, table spaces: not told apart
+    } else {
+      CELLAR_TRY_ASSIGN(uint32_t object, context.session->LookupReg(kind, a[next].bytes()));
+      out[1] = Datum::Int(object);
+    }
+  }
+  size_t count = 2;
+  for (size_t i = next + 1; i < a.size(); ++i) out[count++] = a[i];
+  return context.session->CatalogFunction(spec.name, {out, count}, context.arena());
+}
+
+void AddPrivileges(Registry& r) {
+  for (const char* s : {"has_table_privilege(text, text) bool",
+                        "has_table_privilege(oid, text) bool",
+                        "has_table_privilege(name, text, text) bool",
+                        "has_table_privilege(name, oid, text) bool",
+                        "has_table_privilege(oid, text, text) bool",
+                        "has_table_privilege(oid, oid, text) bool",
+                        "has_any_column_privilege(text, text) bool",
+                        "has_any_column_privilege(oid, text) bool",
+                        "has_any_column_privilege(name, text, text) bool",
+                        "has_any_column_privilege(name, oid, text) bool",
+                        "has_sequence_privilege(text, text) bool",
+                        "has_sequence_privilege(oid, text) bool",
+                        "has_sequence_privilege(name, text, text) bool",
+                        "has_sequence_privilege(name, oid, text) bool",
+                        "has_schema_privilege(text, text) bool",
+                        "has_schema_privilege(oid, text) bool",
+                        "has_schema_privilege(name, text, text) bool",
+                        "has_schema_privilege(name, oid, text) bool",
+                        "has_schema_privilege(oid, oid, text) bool",
+                        "has_database_privilege(text, text) bool",
+                        "has_database_privilege(oid, text) bool",
+                        "has_database_privilege(name, text, text) bool",
+                        "has_database_privilege(name, oid, text) bool",
+                        "has_function_privilege(text, text) bool",
+                        "has_function_privilege(oid, text) bool",
+                        "has_function_privilege(name, text, text) bool",
+                        "has_function_privilege(name, oid, text) bool",
+                        "has_type_privilege(text, text) bool",
+                        "has_type_privilege(oid, text) bool",
+                        "has_type_privilege(name, text, text) bool",
+                        "has_type_privilege(name, oid, text) bool",
+                        "has_language_privilege(text, text) bool",
+                        "has_language_privilege(oid, text) bool",
+                        "has_language_privilege(name, oid, text) bool",
+                        "has_tablespace_privilege(text, text) bool",
+                        "has_tablespace_privilege(oid, text) bool",
+                        "has_tablespace_privilege(name, oid, text) bool",
+                        "has_foreign_data_wrapper_privilege(oid, text) bool",
+                        "has_server_privilege(oid, text) bool",
+                        "has_column_privilege(text, text, text) bool",
+                        "has_column_privilege(text, int2, text) bool",
+                        "has_column_privilege(oid, text, text) bool",
+                        "has_column_privilege(oid, int2, text) bool",
+                        "pg_has_role(name, text) bool",
+                        "pg_has_role(oid, text) bool",
+                        "pg_has_role(name, name, text) bool",
+                        "pg_has_role(name, oid, text) bool",
+                        "pg_has_role(oid, name, text) bool",
+                        "pg_has_role(oid, oid, text) bool"}) {
+    r.Add(s, HasPrivilege, kStable);
+  }
+}
+
+void AddCatalog(Registry& r) {
+  for (const char* s : {"pg_table_is_visible(oid) bool",
+                        "pg_type_is_visible(oid) bool",
+                        "pg_function_is_visible(oid) bool",
+                        "pg_operator_is_visible(oid) bool",
+                        "pg_opclass_is_visible(oid) bool",
+                        "pg_opfamily_is_visible(oid) bool",
+                        "pg_conversion_is_visible(oid) bool",
+                        "pg_collation_is_visible(oid) bool",
+                        "pg_statistics_obj_is_visible(oid) bool",
+                        "pg_ts_config_is_visible(oid) bool",
+                        "pg_ts_dict_is_visible(oid) bool",
+                        "pg_ts_parser_is_visible(oid) bool",
+                        "pg_ts_template_is_visible(oid) bool",
+                        "pg_get_userbyid(oid) name",
+                        "pg_get_expr(pg_node_tree, oid) text",
+                        "pg_get_expr(pg_node_tree, oid, bool) text",
+                        "pg_get_indexdef(oid) text",
+                        "pg_get_indexdef(oid, int4, bool) text",
+                        "pg_get_constraintdef(oid) text",
+                        "pg_get_constraintdef(oid, bool) text",
+                        "pg_get_viewdef(oid) text",
+                        "pg_get_viewdef(oid, bool) text",
+                        "pg_get_viewdef(oid, int4) text",
+                        "pg_get_viewdef(text) text",
+                        "pg_get_viewdef(text, bool) text",
+                        "pg_get_ruledef(oid) text",
+                        "pg_get_ruledef(oid, bool) text",
+                        "pg_get_triggerdef(oid) text",
+                        "pg_get_triggerdef(oid, bool) text",
+                        "pg_get_functiondef(oid) text",
+                        "pg_get_function_result(oid) text",
+                        "pg_get_function_arguments(oid) text",
+                        "pg_get_function_identity_arguments(oid) text",
+                        "pg_get_function_arg_default(oid, int4) text",
+                        "pg_get_function_sqlbody(oid) text",
+                        "pg_get_serial_sequence(text, text) text",
+                        "pg_get_partkeydef(oid) text",
+                        "pg_get_partition_constraintdef(oid) text",
+                        "pg_get_statisticsobjdef(oid) text",
+                        "pg_get_statisticsobjdef_columns(oid) text",
+                        "pg_get_replica_identity_index(regclass) regclass",
+                        "obj_description(oid, name) text",
+                        "obj_description(oid) text",
+                        "col_description(oid, int4) text",
+                        "shobj_description(oid, name) text",
+                        "pg_relation_is_publishable(regclass) bool",
+                        "pg_relation_filenode(regclass) oid",
+                        "pg_relation_filepath(regclass) text",
+                        "pg_tablespace_location(oid) text",
+                        "pg_is_other_temp_schema(oid) bool",
+                        "pg_my_temp_schema() oid",
+                        "pg_describe_object(oid, oid, int4) text",
+                        "pg_index_column_has_property(regclass, int4, text) bool",
+                        "pg_index_has_property(regclass, text) bool",
+                        "pg_indexam_has_property(oid, text) bool",
+                        "pg_postmaster_start_time() timestamptz",
+                        "pg_conf_load_time() timestamptz",
+                        "pg_relation_is_updatable(regclass, bool) int4",
+                        "pg_column_is_updatable(regclass, int2, bool) bool",
+                        "_pg_char_max_length(oid, int4) int4",
+                        "_pg_numeric_precision(oid, int4) int4",
+                        "_pg_numeric_scale(oid, int4) int4",
+                        "_pg_datetime_precision(oid, int4) int4"}) {
+    r.Add(s, FromCatalog, kStable);
+  }
+  for (const char* s : {"pg_relation_size(regclass) int8",
+                        "pg_relation_size(regclass, text) int8",
+                        "pg_total_relation_size(regclass) int8",
+                        "pg_table_size(regclass) int8",
+                        "pg_indexes_size(regclass) int8",
+                        "pg_database_size(name) int8",
+                        "pg_database_size(oid) int8",
+                        "pg_tablespace_size(name) int8",
+                        "pg_tablespace_size(oid) int8",
+                        "txid_current() int8",
+                        "txid_current_if_assigned() int8",
+                        "pg_current_xact_id_if_assigned() xid",
+                        "txid_snapshot_xmin(text) int8",
+                        "pg_current_wal_lsn() text",
+                        "pg_last_wal_receive_lsn() text",
+                        "pg_last_wal_replay_lsn() text",
+                        "pg_last_xact_replay_timestamp() timestamptz",
+                        "pg_is_in_recovery() bool",
+                        "pg_is_wal_replay_paused() bool",
+                        "pg_cancel_backend(int4) bool",
+                        "pg_terminate_backend(int4) bool",
+                        "pg_terminate_backend(int4, int8) bool",
+                        "pg_reload_conf() bool",
+                        "pg_stat_reset() void",
+                        "pg_notify(text, text) void",
+                        "pg_export_snapshot() text",
+                        "pg_switch_wal() text",
+                        "pg_advisory_lock(int8) void",
+                        "pg_advisory_lock(int4, int4) void",
+                        "pg_advisory_lock_shared(int8) void",
+                        "pg_advisory_lock_shared(int4, int4) void",
+                        "pg_try_advisory_lock(int8) bool",
+                        "pg_try_advisory_lock(int4, int4) bool",
+                        "pg_try_advisory_lock_shared(int8) bool",
+                        "pg_try_advisory_lock_shared(int4, int4) bool",
+                        "pg_advisory_unlock(int8) bool",
+                        "pg_advisory_unlock(int4, int4) bool",
+                        "pg_advisory_unlock_shared(int8) bool",
+                        "pg_advisory_unlock_shared(int4, int4) bool",
+                        "pg_advisory_unlock_all() void",
+                        "pg_advisory_xact_lock(int8) void",
+                        "pg_advisory_xact_lock(int4, int4) void",
+                        "pg_advisory_xact_lock_shared(int8) void",
+                        "pg_try_advisory_xact_lock(int8) bool",
+                        "pg_try_advisory_xact_lock(int4, int4) bool"}) {
+    r.Add(s, FromCatalog, kVolatile);
+  }
+  for (const char* s : {"pg_stat_get_numscans(oid) int8",
+                        "pg_stat_get_tuples_returned(oid) int8",
+                        "pg_stat_get_tuples_fetched(oid) int8",
+                        "pg_stat_get_tuples_inserted(oid) int8",
+                        "pg_stat_get_tuples_updated(oid) int8",
+                        "pg_stat_get_tuples_deleted(oid) int8",
+                        "pg_stat_get_tuples_hot_updated(oid) int8",
+                        "pg_stat_get_live_tuples(oid) int8",
+                        "pg_stat_get_dead_tuples(oid) int8",
+                        "pg_stat_get_mod_since_analyze(oid) int8",
+                        "pg_stat_get_blocks_fetched(oid) int8",
+                        "pg_stat_get_blocks_hit(oid) int8",
+                        "pg_stat_get_vacuum_count(oid) int8",
+                        "pg_stat_get_autovacuum_count(oid) int8",
+                        "pg_stat_get_analyze_count(oid) int8",
+                        "pg_stat_get_autoanalyze_count(oid) int8",
+                        "pg_stat_get_last_vacuum_time(oid) timestamptz",
+                        "pg_stat_get_last_autovacuum_time(oid) timestamptz",
+                        "pg_stat_get_last_analyze_time(oid) timestamptz",
+                        "pg_stat_get_last_autoanalyze_time(oid) timestamptz",
+                        "pg_stat_get_db_numbackends(oid) int4",
+                        "pg_stat_get_db_xact_commit(oid) int8",
+                        "pg_stat_get_db_xact_rollback(oid) int8",
+                        "pg_stat_get_db_blocks_fetched(oid) int8",
+                        "pg_stat_get_db_blocks_hit(oid) int8"}) {
+    r.Add(s, FromCatalog, kStable);
+  }
+}
+
+// ---- Sets ----
+
+Result<Rows> NoRows(EvalContext&, const Expr&, Args) { return Rows(); }
+
+// {a=1,b=2} as (name, value) rows.
+Result<Rows> Options(EvalContext&, const Expr&, Args a) {
+  Rows rows;
+  const Type text = MakeType(TypeId::kText);
+  ArrayView options(a[0].bytes(), text);
+  for (size_t i = 0; i < options.size(); ++i) {
+    if (options.IsNull(i)) continue;
+    std::string_view option = options.Get(i).bytes();
+    size_t equal = option.find('=');
+    std::vector<Value>& row = rows.emplace_back();
+    row.emplace_back(text, Datum::Bytes(option.substr(0, equal)));
+    row.emplace_back(
+        text, equal == std::string_view::npos ? Datum() : Datum::Bytes(option.substr(equal + 1)));
+  }
+  return rows;
+}
+
+void AddSets(Registry& r) {
+  const Type text = MakeType(TypeId::kText), oid = MakeType(TypeId::kOid),
+             boolean = MakeType(TypeId::kBool), regclass = MakeType(TypeId::kRegclass);
+  r.AddSet("pg_options_to_table(text[]) setof record", Options, kStable).set_columns = {
+      {"option_name", text}, {"option_value", text}};
+  // There are no grants apart from the owner's and no partitions, so these have no rows.
+  r.AddSet("aclexplode(aclitem[]) setof record", NoRows, kStable).set_columns = {
+      {"grantor", oid}, {"grantee", oid}, {"privilege_type", text}, {"is_grantable", boolean}};
+  r.AddSet("pg_partition_ancestors(regclass) setof regclass", NoRows, kStable).set_columns = {
+      {"relid", regclass}};
+  r.AddSet("pg_partition_tree(regclass) setof record", NoRows, kStable).set_columns = {
+      {"relid", regclass},
+      {"parentrelid", regclass},
+      {"isleaf", boolean},
+      {"level", MakeType(TypeId::kInt4)}};
+  r.AddSet("pg_get_publication_tables(text) setof record", NoRows, kStable).set_columns = {
+      {"relid", oid}, {"attrs", MakeType(TypeId::kInt2vector)}, {"qual", text}};
+}
+
+}  // namespace
+
+void RegisterSystem(Registry& r) {
+  AddSequences(r);
+  AddIdentity(r);
+  AddTypes(r);
+  AddPrivileges(r);
+  AddCatalog(r);
+  AddSets(r);
+  r.Add("current_setting(text) text", CurrentSetting, kStable);
+  r.Add("current_setting(text, bool) text", CurrentSetting, kStable);
+  r.Add("set_config(text, text, bool) text", SetConfig, kVolatile).strict = false;
+  r.Add(
+      "pg_sleep(float8) void", CELLAR_SCALAR { return Sleep(context, a[0].double_value()); },
+      kVolatile);
+  r.Add(
+       "num_nulls(any...) int4",
+       CELLAR_SCALAR {
+         int64_t count = 0;
+         for (Datum value : a) count += value.is_null();
+         return Datum::Int(count);
+       })
+      .strict = false;
+  r.Add(
+       "num_nonnulls(any...) int4",
+       CELLAR_SCALAR {
+         int64_t count = 0;
+         for (Datum value : a) count += !value.is_null();
+         return Datum::Int(count);
+       })
+      .strict = false;
+}
+
+}  // namespace cellar::sql

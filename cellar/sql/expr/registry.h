@@ -1,0 +1,108 @@
+// The static table of functions, operators, casts and aggregates, and the helpers with which the
+// files of this folder fill it. Not for other layers: they resolve by function.h.
+#pragma once
+
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/sql/expr/eval.h"
+#include "cellar/sql/expr/function.h"
+
+namespace cellar::sql {
+
+using Args = std::span<const Datum>;
+using Comparison = FunctionSpec::Comparison;
+using Kernel = FunctionSpec::Kernel;
+
+struct CastSpec {
+  FunctionSpec spec;
+  CastContext context = CastContext::kExplicit;
+};
+
+// Immutable after it was made.
+class Registry {
+ public:
+  // Made on first use; about a millisecond.
+  static const Registry& Get();
+
+  // By signature: "lpad(text, int4, text) text", "+(int4, int4) int4", "concat(any...) text"
+  // (variadic), "unnest(anyarray) setof anyelement". The text must be a literal. The reference is
+  // good until the next Add.
+  FunctionSpec& Add(std::string_view signature, FunctionSpec::ScalarFn scalar,
+                    Volatility volatility = Volatility::kImmutable);
+  FunctionSpec& AddSet(std::string_view signature, FunctionSpec::SetFn set,
+                       Volatility volatility = Volatility::kImmutable);
+  FunctionSpec& AddComparison(std::string_view op, Comparison comparison, Type left, Type right,
+                              FunctionSpec::ScalarFn scalar);
+  void AddCast(Type from, Type to, CastContext context, FunctionSpec::ScalarFn scalar,
+               Volatility volatility = Volatility::kImmutable,
+               FunctionSpec::VectorFn vector = nullptr);
+  void AddRelabel(Type from, Type to, CastContext context);
+  void AddAggregate(std::string_view signature,
+                    std::unique_ptr<AggregateState> (*make)(std::span<const Type> arg_types),
+                    bool strict = true);
+
+  std::span<const FunctionSpec> functions() const { return functions_; }
+  std::span<const AggregateSpec> aggregates() const { return aggregates_; }
+  std::span<const FunctionSpec* const> Named(std::string_view name) const;
+  std::span<const AggregateSpec* const> AggregatesNamed(std::string_view name) const;
+  // The pg_cast entry between two types that are not arrays; null if there is none.
+  const CastSpec* FindCast(Type from, Type to) const;
+
+ private:
+  Registry();
+  void BuildIndex();
+
+  std::vector<FunctionSpec> functions_;
+  std::vector<AggregateSpec> aggregates_;
+  std::unordered_map<uint32_t, CastSpec> casts_;
+  std::unordered_map<std::string_view, std::vector<const FunctionSpec*>> by_name_;
+  std::unordered_map<std::string_view, std::vector<const AggregateSpec*>> aggregates_by_name_;
+};
+
+// Each file of functions adds its own.
+void RegisterOperators(Registry& registry);
+void RegisterComparisons(Registry& registry);
+void RegisterCasts(Registry& registry);
+void RegisterMath(Registry& registry);
+void RegisterText(Registry& registry);
+void RegisterTextFormats(Registry& registry);
+void RegisterPatterns(Registry& registry);
+void RegisterDateTime(Registry& registry);
+void RegisterArrays(Registry& registry);
+void RegisterJson(Registry& registry);
+void RegisterSystem(Registry& registry);
+void RegisterAggregates(Registry& registry);
+
+// Casts that are found by rule and not in the table: arrays by element, and any type by its text.
+const FunctionSpec& ArrayCastSpec();
+const FunctionSpec& TextCastSpec();
+// To the same type with another modifier.
+const FunctionSpec& ModifierCastSpec();
+
+// int4 for int4[], int2 for int2vector; kInvalid otherwise.
+Type ElementOf(Type type);
+// The array type of an element: int2[] for int2.
+inline Type ArrayTypeOf(Type element) { return ArrayOf(element.id); }
+inline bool IsArrayLike(Type type) { return ElementOf(type).id != TypeId::kInvalid; }
+
+// ---- For function bodies ----
+
+inline Datum TextOf(EvalContext& context, std::string_view text) {
+  return Datum::Bytes(context.arena()->Copy(text));
+}
+inline const TimeZone* ZoneOf(EvalContext& context) { return context.format.time_zone; }
+// x op ANY or ALL (array) for one row; `e` is the kAnyArray or kAllArray.
+Result<Datum> CompareWithArray(const Expr& e, Datum value, Datum array, EvalContext& context);
+// The text form of a value, as its output function gives it.
+std::string OutputText(Datum value, Type type, EvalContext& context);
+
+// Body of a scalar function: CELLAR_SCALAR { return Datum::Int(a[0].int_value()); }
+#define CELLAR_SCALAR [](EvalContext & context, const Expr& call, Args a) -> Result<Datum>
+
+}  // namespace cellar::sql

@@ -1,0 +1,65 @@
+// Case mappings come from ICU's character data; ASCII does not ask it.
+#include "cellar/sql/expr/text_util.h"
+
+#include <unicode/uchar.h>
+
+namespace cellar::sql {
+namespace {
+
+char32_t Lower(char32_t c) {
+  if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
+  return static_cast<char32_t>(u_tolower(static_cast<UChar32>(c)));
+}
+char32_t Upper(char32_t c) {
+  if (c < 0x80) return c >= 'a' && c <= 'z' ? c - 32 : c;
+  return static_cast<char32_t>(u_toupper(static_cast<UChar32>(c)));
+}
+
+template <typename F>
+void Map(std::string_view text, std::string* out, F f) {
+  out->reserve(out->size() + text.size());
+  for (size_t pos = 0; pos < text.size();) AppendChar(f(TakeChar(text, &pos)), out);
+}
+
+}  // namespace
+
+void AppendChar(char32_t c, std::string* out) {
+  const auto put = [out](char32_t byte) { out->push_back(static_cast<char>(byte)); };
+  if (c < 0x80) return put(c);
+  if (c < 0x800) {
+    put(0xC0 | c >> 6);
+  } else {
+    if (c < 0x10000) {
+      put(0xE0 | c >> 12);
+    } else {
+      put(0xF0 | c >> 18);
+      put(0x80 | (c >> 12 & 0x3F));
+    }
+    put(0x80 | (c >> 6 & 0x3F));
+  }
+  put(0x80 | (c & 0x3F));
+}
+
+bool IsAscii(std::string_view text) {
+  uint8_t all = 0;
+  for (char c : text) all |= static_cast<uint8_t>(c);
+  return all < 0x80;
+}
+
+bool IsAlnumChar(char32_t c) {
+  if (c < 0x80) return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  return u_isalnum(static_cast<UChar32>(c)) != 0;
+}
+
+void AppendLower(std::string_view text, std::string* out) { Map(text, out, Lower); }
+void AppendUpper(std::string_view text, std::string* out) { Map(text, out, Upper); }
+void AppendInitCap(std::string_view text, std::string* out) {
+  bool start = true;
+  Map(text, out, [&start](char32_t c) {
+    char32_t mapped = start ? Upper(c) : Lower(c);
+    start = !IsAlnumChar(c);
+    return mapped;
+  });
+}
+
+}  // namespace cellar::sql
