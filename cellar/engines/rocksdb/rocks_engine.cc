@@ -1,0 +1,265 @@
+#include "cellar/engines/rocksdb/rocks_engine.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <system_error>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/engines/rocksdb/rocks_storage.h"
+#include "cellar/engines/rocksdb/wal_guard.h"
+#include "cellar/kv/occ_engine.h"
+
+namespace cellar::engines {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Tells a store from any other directory before RocksDB touches it. Written first, and by rename,
+// so that a store whose making was interrupted can be told too.
+constexpr std::string_view kMarkerFile = "CELLAR";
+constexpr std::string_view kMarkerText = "Cellar store, format ";
+constexpr std::string_view kLockFile = "cellar.lock";
+
+Status IoError(std::string_view what, int error) {
+  return SqlError(Code::kUnavailable, error == ENOSPC ? sqlstate::kDiskFull : sqlstate::kIoError,
+                  "{}: {}", what, std::generic_category().message(error));
+}
+
+// An open file descriptor.
+class File {
+ public:
+  File(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
+  File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  File& operator=(File&&) = delete;
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Keeps other processes, and other engines of this one, from a store. The lock goes with the file
+// descriptor, so a dead process leaves none.
+class StoreLock {
+ public:
+  static Result<std::unique_ptr<StoreLock>> Take(const std::string& directory) {
+    File file(fmt::format("{}/{}", directory, kLockFile), O_RDWR | O_CREAT);
+    if (file.fd() < 0) return IoError("could not open the lock file of the store", errno);
+    if (::flock(file.fd(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) return IoError("could not lock the store", errno);
+      return InUse(directory, file.fd());
+    }
+    const std::string pid = fmt::format("{}\n", ::getpid());
+    if (::ftruncate(file.fd(), 0) != 0 ||
+        ::pwrite(file.fd(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+      return IoError("could not write the lock file of the store", errno);
+    }
+    return std::make_unique<StoreLock>(std::move(file));
+  }
+  explicit StoreLock(File file) : file_(std::move(file)) {}
+
+ private:
+  static Status InUse(const std::string& directory, int fd) {
+    char text[32] = {};
+    const ssize_t size = ::pread(fd, text, sizeof(text) - 1, 0);
+    long pid = 0;
+    if (size > 0) std::from_chars(text, text + size, pid);
+    Status status =
+        SqlError(Code::kUnavailable, sqlstate::kObjectInUse,
+                 "store \"{}\" is in use by another process", directory)
+            .WithHint("Connect to the server that has it open, or stop that process first.");
+    if (pid > 0) return std::move(status).WithDetail(fmt::format("Process {} has it open.", pid));
+    return status;
+  }
+
+  File file_;
+};
+
+Status NotAStore(const std::string& directory, std::string_view why) {
+  return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                  "directory \"{}\" is not a Cellar store: {}", directory, why)
+      .WithHint("Name an empty directory or one that does not exist yet.");
+}
+
+Status SyncDirectory(const std::string& directory) {
+  const File file(directory, O_RDONLY | O_DIRECTORY);
+  if (file.fd() < 0 || ::fsync(file.fd()) != 0) {
+    return IoError("could not sync the directory of the store", errno);
+  }
+  return {};
+}
+
+Status WriteMarker(const std::string& directory) {
+  const std::string path = fmt::format("{}/{}", directory, kMarkerFile), fresh = path + ".new";
+  const std::string text = fmt::format("{}{}\n", kMarkerText, kv::kStoreFormatVersion);
+  {
+    const File file(fresh, O_WRONLY | O_CREAT | O_TRUNC);
+    if (file.fd() < 0 ||
+        ::write(file.fd(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+        ::fsync(file.fd()) != 0) {
+      return IoError("could not write the marker file of the store", errno);
+    }
+  }
+  if (::rename(fresh.c_str(), path.c_str()) != 0) {
+    return IoError("could not write the marker file of the store", errno);
+  }
+  return SyncDirectory(directory);
+}
+
+// Whether there is a marker; an error if it is of a newer format, or no marker at all.
+Result<bool> ReadMarker(const std::string& directory) {
+  const File file(fmt::format("{}/{}", directory, kMarkerFile), O_RDONLY);
+  if (file.fd() < 0) {
+    if (errno == ENOENT) return false;
+    return IoError("could not read the marker file of the store", errno);
+  }
+  char text[64];
+  const ssize_t size = ::read(file.fd(), text, sizeof(text));
+  std::string_view content(text, size > 0 ? static_cast<size_t>(size) : 0);
+  uint32_t version = 0;
+  if (content.starts_with(kMarkerText)) {
+    content.remove_prefix(kMarkerText.size());
+    std::from_chars(content.data(), content.data() + content.size(), version);
+  }
+  if (version == 0) return NotAStore(directory, "its marker file holds something else");
+  if (version > kv::kStoreFormatVersion) return kv::NewerStoreFormat(version);
+  return true;
+}
+
+struct DirectoryState {
+  bool has_marker = false;
+  bool has_database = false;  // RocksDB's
+};
+
+// Makes the directory if need be, and refuses one that is something else.
+Result<DirectoryState> PrepareDirectory(const RocksOptions& options) {
+  const std::string& directory = options.directory;
+  DirectoryState state;
+  std::error_code error;
+  const fs::file_status status = fs::status(directory, error);
+  const bool may_create = options.create_if_missing && !options.read_only;
+  if (!fs::exists(status)) {
+    if (!may_create) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedFile, "store \"{}\" does not exist",
+                      directory);
+    }
+    if (::mkdir(directory.c_str(), 0700) != 0) {
+      return IoError(fmt::format("could not make directory \"{}\"", directory), errno);
+    }
+    return state;
+  }
+  if (!fs::is_directory(status)) return NotAStore(directory, "it is not a directory");
+  CELLAR_TRY_ASSIGN(state.has_marker, ReadMarker(directory));
+  state.has_database = fs::exists(directory + "/CURRENT", error);
+  if (state.has_marker || state.has_database) return state;
+  fs::directory_iterator entries(directory, error);
+  if (error) return IoError(fmt::format("could not read \"{}\"", directory), error.value());
+  for (const fs::directory_entry& entry : entries) {
+    const std::string name = entry.path().filename();
+    if (name != kLockFile && name != "lost+found" && name != std::string(kMarkerFile) + ".new") {
+      return NotAStore(directory, "it is not empty");
+    }
+  }
+  if (!may_create) {
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedFile, "store \"{}\" does not exist",
+                    directory);
+  }
+  if (::chmod(directory.c_str(), 0700) != 0) {
+    return IoError(fmt::format("could not make \"{}\" private", directory), errno);
+  }
+  return state;
+}
+
+// Looks before anything is written: is this ours, and does recovery reach all that the logs hold?
+Status CheckBeforeOpening(const RocksOptions& options, const DirectoryState& state) {
+  LogExtent extent;
+  if (!options.read_only && !options.accept_log_damage) {
+    CELLAR_TRY_ASSIGN(extent, ScanLogs(options.directory));
+  }
+  if (state.has_marker && extent.last_sequence == 0) return {};
+  Result<OpenedStorage> looked = OpenRocksStorage(options, /*create=*/false, /*read_only=*/true);
+  if (!looked.ok()) {
+    if (state.has_marker) return looked.status();
+    return NotAStore(options.directory, "its files are not ours");
+  }
+  if (looked->header == nullptr && !state.has_marker) {
+    return NotAStore(options.directory, "it is some other RocksDB database");
+  }
+  if (looked->last_sequence < extent.last_sequence) {
+    return SqlError(Code::kCorruption, sqlstate::kDataCorrupted,
+                    "the log of store \"{}\" is damaged: recovery would lose commits",
+                    options.directory)
+        .WithDetail(fmt::format("Recovery reaches change {}, the log holds valid changes up to {}.",
+                                looked->last_sequence, extent.last_sequence))
+        .WithHint(
+            "Restore a backup, or open the store with accept_log_damage to go on without the "
+            "commits behind the damage.");
+  }
+  return {};
+}
+
+Result<kv::StoreHeader> NewHeader() {
+  kv::StoreHeader header;
+  std::random_device random;
+  for (uint8_t& byte : header.store_id) byte = static_cast<uint8_t>(random());
+  return header;
+}
+
+// An OccEngine that keeps its store locked until it is closed.
+class RocksEngine : public kv::OccEngine {
+ public:
+  RocksEngine(std::unique_ptr<kv::Storage> storage, std::unique_ptr<StoreLock> lock)
+      : OccEngine(std::move(storage)), lock_(std::move(lock)) {}
+  ~RocksEngine() override { static_cast<void>(RocksEngine::Close().ok()); }
+
+  Status Close() override {
+    Status status = OccEngine::Close();
+    lock_.reset();
+    return status;
+  }
+
+ private:
+  std::unique_ptr<StoreLock> lock_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<kv::Engine>> OpenRocksEngine(const RocksOptions& options) {
+  CELLAR_TRY_ASSIGN(const DirectoryState state, PrepareDirectory(options));
+  std::unique_ptr<StoreLock> lock;
+  if (!options.read_only) {
+    CELLAR_TRY_ASSIGN(lock, StoreLock::Take(options.directory));
+  }
+  if (state.has_database) {
+    CELLAR_TRY(CheckBeforeOpening(options, state));
+  } else if (options.read_only) {
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedFile, "store \"{}\" does not exist",
+                    options.directory);
+  }
+  if (!state.has_marker && !options.read_only) CELLAR_TRY(WriteMarker(options.directory));
+  CELLAR_TRY_ASSIGN(OpenedStorage opened,
+                    OpenRocksStorage(options, /*create=*/!state.has_database, options.read_only));
+  if (opened.header == nullptr) {
+    if (!opened.empty || options.read_only) {
+      return SqlError(Code::kCorruption, sqlstate::kDataCorrupted,
+                      "store \"{}\" has lost its header record", options.directory);
+    }
+    CELLAR_TRY_ASSIGN(const kv::StoreHeader header, NewHeader());
+    CELLAR_TRY(WriteStoreHeader(opened.storage.get(), header));
+    CELLAR_TRY(SyncDirectory(options.directory));
+  }
+  return std::unique_ptr<kv::Engine>(
+      std::make_unique<RocksEngine>(std::move(opened.storage), std::move(lock)));
+}
+
+}  // namespace cellar::engines

@@ -1,0 +1,45 @@
+// The RocksDB engine: a store in a directory of this machine.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cellar/base/status.h"
+#include "cellar/kv/engine.h"
+
+namespace cellar::engines {
+
+// What a fault hook is asked about: one call on a file of the store.
+enum class FileCall : uint8_t { kAppend, kSync };
+
+struct RocksOptions {
+  std::string directory;
+  bool create_if_missing = true;
+  // For tools: no lock is taken, nothing is written, writes answer kInvalid.
+  bool read_only = false;
+  // Open although the log holds records behind a damaged place; they are lost. See the error's
+  // hint.
+  bool accept_log_damage = false;
+
+  size_t cache_bytes = 0;                // block cache; 0: a quarter of memory, at most 512 MiB
+  size_t write_buffer_bytes = 64 << 20;  // of one memtable; up to three exist
+  size_t spill_bytes = 64 << 20;         // of one transaction, before it goes to files
+  int background_jobs = 2;
+  // Counts index and filter blocks against the cache: bounded memory, somewhat slower reads.
+  bool cache_index_blocks = false;
+  bool compress_cold_data = false;  // ZSTD for the last level instead of LZ4
+
+  // Tests only: what a call on a file is to answer; empty: none.
+  std::function<Status(FileCall, std::string_view path)> fault;
+};
+
+// Opens the store, or makes one in an absent or empty directory (mode 0700, files 0600). Recovers
+// what was committed durably. Errors: kNotFound; kUnavailable (55006) if another process has it;
+// kInvalid for a directory that is something else; kUnsupported for a newer format; kCorruption for
+// a damaged log, which is then left as it is; kUnavailable (58030, 53100) when the disk refuses.
+Result<std::unique_ptr<kv::Engine>> OpenRocksEngine(const RocksOptions& options);
+
+}  // namespace cellar::engines

@@ -1,0 +1,31 @@
+// Reading RocksDB: values pinned in its cache, and iterators read block by block.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "cellar/kv/block.h"
+#include "cellar/kv/storage.h"
+
+namespace rocksdb {
+class Iterator;
+class PinnableSlice;
+struct ReadOptions;
+}  // namespace rocksdb
+
+namespace cellar::engines {
+
+// The RocksDB slice inside a value, emptied, to be read into. Call value->Refresh() afterwards.
+rocksdb::PinnableSlice* PinOf(kv::PinnedValue* value);
+
+// Makes an iterator with the options, whose bounds it borrows from the cursor.
+using MakeIterator = std::unique_ptr<rocksdb::Iterator> (*)(void* source,
+                                                            const rocksdb::ReadOptions& options);
+
+// A cursor over [start, end); `base` gives the snapshot and is copied; `source` is borrowed.
+std::unique_ptr<kv::RawCursor> MakeRocksCursor(const rocksdb::ReadOptions& base, void* source,
+                                               MakeIterator make, std::string_view start,
+                                               std::string_view end,
+                                               const kv::RawScanOptions& options);
+
+}  // namespace cellar::engines

@@ -1,0 +1,25 @@
+// A RocksDB database as a kv::Storage. See docs/decisions for the options.
+#pragma once
+
+#include <memory>
+
+#include "cellar/engines/rocksdb/rocks_engine.h"
+#include "cellar/kv/storage.h"
+#include "cellar/kv/store_header.h"
+
+namespace cellar::engines {
+
+struct OpenedStorage {
+  std::unique_ptr<kv::Storage> storage;
+  std::unique_ptr<kv::StoreHeader> header;  // null: the database has no header record
+  bool empty = false;                       // it has no records at all
+  uint64_t last_sequence = 0;
+};
+
+// Opens the database in an existing directory, made anew if `create`; with `read_only` nothing on
+// disk changes.
+Result<OpenedStorage> OpenRocksStorage(const RocksOptions& options, bool create, bool read_only);
+// Writes the header record durably.
+Status WriteStoreHeader(kv::Storage* storage, const kv::StoreHeader& header);
+
+}  // namespace cellar::engines

@@ -1,0 +1,198 @@
+// Transactions larger than their memory. On engines that do not spill the same must hold anyway.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <random>
+
+#include "engines.h"
+
+namespace cellar::kv {
+namespace {
+
+using testing::IsEmpty;
+
+constexpr int kMany = 2000;
+
+class Spill : public EngineTest {
+ protected:
+  bool spills() const { return GetParam() == EngineKind::kRocksSpilling; }
+  size_t SpillFiles() const {
+    const std::string path = directory_.store() + "/spill";
+    if (!std::filesystem::exists(path)) return 0;
+    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path), {}));
+  }
+  static std::vector<int> Shuffled(int count) {
+    std::vector<int> numbers(static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) numbers[static_cast<size_t>(i)] = i;
+    std::mt19937 random(42);
+    std::shuffle(numbers.begin(), numbers.end(), random);
+    return numbers;
+  }
+};
+CELLAR_ENGINE_SUITE(Spill);
+
+TEST_P(Spill, ALargeTransactionIsReadableAndAtomic) {
+  Put(Key(5), "old");
+  Put(Key(kMany + 5), "old");
+  auto transaction = engine_->Begin();
+  for (const int i : Shuffled(kMany)) ASSERT_OK(transaction->Put(Key(i), "v" + Key(i)));
+  for (int i = 0; i < kMany; i += 10) ASSERT_OK(transaction->Delete(Key(i)));
+  for (int i = 1; i < kMany; i += 10) ASSERT_OK(transaction->Put(Key(i), "again"));
+  if (spills()) {
+    EXPECT_GT(engine_->stats().spilled_runs, 3u);
+    EXPECT_GT(transaction->stats().spilled_bytes, 0u);
+    EXPECT_GT(SpillFiles(), 3u);
+  }
+  Pairs expected;
+  for (int i = 0; i < kMany; ++i) {
+    if (i % 10 != 0) expected.emplace_back(Key(i), i % 10 == 1 ? "again" : "v" + Key(i));
+  }
+  expected.emplace_back(Key(kMany + 5), "old");
+  for (int i = 0; i < kMany; i += 7) {
+    const auto value = Get(transaction.get(), Key(i));
+    if (i % 10 == 0) {
+      EXPECT_EQ(value, std::nullopt);
+    } else {
+      EXPECT_EQ(value, i % 10 == 1 ? "again" : "v" + Key(i));
+    }
+  }
+  EXPECT_EQ(ScanAll(transaction.get(), "k", "l"), expected);
+  EXPECT_EQ(ScanAll(transaction.get(), "k", "l", {.reverse = true}),
+            Pairs(expected.rbegin(), expected.rend()));
+  EXPECT_EQ(Read(Key(5)), "old");
+  ASSERT_OK(transaction->Commit());
+  EXPECT_EQ(ScanAll(engine_->Begin().get(), "k", "l"), expected);
+  EXPECT_EQ(SpillFiles(), 0u);
+}
+
+TEST_P(Spill, AscendingLoadsCommitWithoutRewriting) {
+  auto transaction = engine_->Begin({.bulk = true});
+  for (int i = 0; i < kMany; ++i) ASSERT_OK(transaction->PutIfAbsent(Key(i), "v"));
+  ASSERT_OK(transaction->Commit());
+  EXPECT_EQ(ScanAll(engine_->Begin().get(), "k", "l").size(), static_cast<size_t>(kMany));
+  Put(Key(1), "later");
+  EXPECT_EQ(Read(Key(1)), "later");
+}
+
+TEST_P(Spill, AbortLeavesNothing) {
+  {
+    auto transaction = engine_->Begin();
+    for (const int i : Shuffled(kMany)) ASSERT_OK(transaction->Put(Key(i), "v"));
+  }
+  EXPECT_THAT(ScanAll(engine_->Begin().get(), "k", "l"), IsEmpty());
+  EXPECT_EQ(SpillFiles(), 0u);
+}
+
+TEST_P(Spill, SavepointsReachAcrossSpilling) {
+  auto transaction = engine_->Begin();
+  for (int i = 0; i < 500; ++i) ASSERT_OK(transaction->Put(Key(i), "first"));
+  const SavepointId savepoint = transaction->Savepoint();
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 250; i < 1000; ++i) ASSERT_OK(transaction->Put(Key(i), "second"));
+    for (int i = 0; i < 100; ++i) ASSERT_OK(transaction->Delete(Key(i)));
+    EXPECT_EQ(ScanAll(transaction.get(), "k", "l").size(), 900u);
+    EXPECT_EQ(Get(transaction.get(), Key(300)), "second");
+    ASSERT_OK(transaction->RollbackTo(savepoint));
+    EXPECT_EQ(ScanAll(transaction.get(), "k", "l").size(), 500u);
+    EXPECT_EQ(Get(transaction.get(), Key(300)), "first");
+    EXPECT_EQ(Get(transaction.get(), Key(50)), "first");
+  }
+  ASSERT_OK(transaction->Commit());
+  EXPECT_EQ(ScanAll(engine_->Begin().get(), "k", "l").size(), 500u);
+}
+
+TEST_P(Spill, ACursorKeepsItsViewAcrossSpilling) {
+  auto transaction = engine_->Begin();
+  for (int i = 0; i < 300; ++i) ASSERT_OK(transaction->Put(Key(i), "old"));
+  auto cursor = transaction->Scan("k", "l", {.block_bytes = 200, .first_block_bytes = 200});
+  ASSERT_OK(cursor);
+  Block block;
+  int next = 0;
+  while (*(*cursor)->NextBlock(&block)) {
+    for (size_t i = 0; i < block.size(); ++i, ++next) {
+      ASSERT_EQ(block.key(i), Key(next));
+      ASSERT_EQ(block.value(i), "old");
+      ASSERT_OK(transaction->Put(Key(next) + "x", std::string(50, 'n')));
+      ASSERT_OK(transaction->Put(Key(next + 7), "new"));
+      ASSERT_OK(transaction->Delete(Key(next)));
+    }
+  }
+  EXPECT_EQ(next, 300);
+}
+
+TEST_P(Spill, DeleteRangeCoversSpilledAndStored) {
+  for (int i = 0; i < 100; ++i) Put(Key(i), "stored");
+  auto transaction = engine_->Begin();
+  for (int i = 50; i < 800; ++i) ASSERT_OK(transaction->Put(Key(i), "before"));
+  ASSERT_OK(transaction->DeleteRange(Key(20), Key(700)));
+  for (int i = 600; i < 1000; ++i) ASSERT_OK(transaction->Put(Key(i), "after"));
+  Pairs expected;
+  for (int i = 0; i < 20; ++i) expected.emplace_back(Key(i), "stored");
+  for (int i = 600; i < 1000; ++i) expected.emplace_back(Key(i), "after");
+  EXPECT_EQ(ScanAll(transaction.get(), "k", "l"), expected);
+  EXPECT_EQ(Get(transaction.get(), Key(30)), std::nullopt);
+  EXPECT_EQ(Get(transaction.get(), Key(60)), std::nullopt);
+  EXPECT_EQ(Get(transaction.get(), Key(650)), "after");
+  ASSERT_OK(transaction->Commit());
+  EXPECT_EQ(ScanAll(engine_->Begin().get(), "k", "l"), expected);
+}
+
+TEST_P(Spill, DuplicatesAreFoundAgainstStoreAndRuns) {
+  Put(Key(kMany / 2), "stored");
+  for (const bool bulk : {true, false}) {
+    for (const bool ascending : {true, false}) {
+      auto transaction = engine_->Begin({.bulk = bulk});
+      Status status;
+      for (int i : Shuffled(kMany)) {
+        static int next = 0;
+        if (ascending) i = next++ % kMany;
+        status = transaction->PutIfAbsent(Key(i), "v");
+        if (!status.ok()) break;
+      }
+      if (status.ok()) status = transaction->Commit().status();
+      EXPECT_EQ(status.code(), Code::kConstraint);
+      EXPECT_EQ(transaction->duplicate_key(), Key(kMany / 2));
+    }
+    auto own = engine_->Begin({.bulk = bulk});
+    Status status = own->PutIfAbsent(Key(kMany + 1), "v");
+    for (int i = kMany + 2; i < 2 * kMany && status.ok(); ++i)
+      status = own->PutIfAbsent(Key(i), "v");
+    if (status.ok()) status = own->PutIfAbsent(Key(kMany + 1), "twice");
+    if (status.ok()) status = own->Commit().status();
+    EXPECT_EQ(status.code(), Code::kConstraint);
+    EXPECT_EQ(own->duplicate_key(), Key(kMany + 1));
+  }
+  EXPECT_EQ(ScanAll(engine_->Begin().get(), "k", "l").size(), 1u);
+}
+
+TEST_P(Spill, DeletedThenInsertedAgainIsNoDuplicate) {
+  for (int i = 0; i < 300; ++i) Put(Key(i), "old");
+  auto transaction = engine_->Begin({.bulk = true});
+  for (int i = 0; i < 300; ++i) ASSERT_OK(transaction->Delete(Key(i)));
+  for (int i = 0; i < 300; ++i) ASSERT_OK(transaction->PutIfAbsent(Key(i), "new"));
+  ASSERT_OK(transaction->Commit());
+  EXPECT_EQ(Read(Key(123)), "new");
+}
+
+TEST_P(Spill, ABulkLoadConflictsOnlyWhereItMust) {
+  Put("a", "1");
+  auto near = engine_->Begin(), far = engine_->Begin({.bulk = true});
+  Get(near.get(), Key(10));
+  ASSERT_OK(near->Put("own", "v"));
+  ASSERT_OK(far->PutIfAbsent("zzzz-other", "v"));
+  auto load = engine_->Begin({.bulk = true});
+  for (const int i : Shuffled(kMany)) ASSERT_OK(load->PutIfAbsent(Key(i), "v"));
+  Put("b", "another table is written meanwhile");
+  ASSERT_OK(load->Commit());
+  EXPECT_EQ(CodeOf(near->Commit()), Code::kConflict);
+  EXPECT_OK(far->Commit());
+  auto late = engine_->Begin({.bulk = true});
+  for (int i = kMany; i < 2 * kMany; ++i) ASSERT_OK(late->PutIfAbsent(Key(i), "v"));
+  Put(Key(kMany + 3), "taken");
+  EXPECT_EQ(CodeOf(late->Commit()), Code::kConflict);
+}
+
+}  // namespace
+}  // namespace cellar::kv
