@@ -7,6 +7,7 @@
 #include "cellar/types/datetime.h"
 #include "cellar/types/json.h"
 #include "cellar/types/numeric.h"
+#include "cellar/types/record.h"
 #include "cellar/types/scalar_text.h"
 #include "cellar/types/text_io.h"
 
@@ -165,6 +166,7 @@ void AppendDatumBinary(Datum value, Type type, std::string* out) {
     case TypeId::kInt2vector:
     case TypeId::kOidvector: AppendArrayBinary(value.bytes(), ElementTypeOf(type), out); return;
     case TypeId::kBpchar: AppendDatumText(value, type, FormatSettings(), out); return;
+    case TypeId::kRecord: AppendRecordBinary(value.bytes(), out); return;
     default: out->append(value.bytes()); return;
   }
 }

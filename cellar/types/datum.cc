@@ -7,6 +7,7 @@
 #include "cellar/types/datetime.h"
 #include "cellar/types/json.h"
 #include "cellar/types/numeric.h"
+#include "cellar/types/record.h"
 
 namespace cellar {
 namespace {
@@ -74,6 +75,10 @@ int CompareDatums(Datum a, Datum b, Type type) {
     case TypeId::kInt2vector:
     case TypeId::kOidvector: return CompareArrays(a.bytes(), b.bytes(), ElementTypeOf(type));
     case TypeId::kJsonb: return CompareJsonb(a.bytes(), b.bytes());
+    case TypeId::kRecord: {
+      Result<int> order = CompareRecords(a.bytes(), b.bytes());
+      return order.ok() ? *order : a.bytes().compare(b.bytes());
+    }
     case TypeId::kBpchar:
       return WithoutTrailingBlanks(a.bytes()).compare(WithoutTrailingBlanks(b.bytes()));
     default: return a.bytes().compare(b.bytes());
@@ -102,6 +107,7 @@ uint64_t HashDatum(Datum datum, Type type) {
     case TypeId::kInt2vector:
     case TypeId::kOidvector: return HashArray(datum.bytes(), ElementTypeOf(type));
     case TypeId::kJsonb: return HashJsonb(datum.bytes());
+    case TypeId::kRecord: return HashRecord(datum.bytes());
     case TypeId::kBpchar: return HashBytes(WithoutTrailingBlanks(datum.bytes()));
     default: return HashBytes(datum.bytes());
   }

@@ -10,6 +10,7 @@
 #include "cellar/types/datetime.h"
 #include "cellar/types/json.h"
 #include "cellar/types/numeric.h"
+#include "cellar/types/record.h"
 #include "cellar/types/scalar_text.h"
 
 namespace cellar {
@@ -225,6 +226,7 @@ void AppendDatumText(Datum value, Type type, const FormatSettings& settings, std
     case TypeId::kTimestamptz: AppendTimestampTz(value.int_value(), settings, out); return;
     case TypeId::kInterval: AppendInterval(IntervalOf(value), settings, out); return;
     case TypeId::kUuid: AppendUuid(value.bytes(), out); return;
+    case TypeId::kRecord: AppendRecordText(value.bytes(), settings, out); return;
     case TypeId::kChar:
       if (value.int_value() != 0) out->push_back(static_cast<char>(value.int_value()));
       return;

@@ -1,0 +1,167 @@
+// The bytes of records.
+#include "cellar/types/record.h"
+
+#include <cstring>
+
+#include "cellar/base/sqlstate.h"
+
+namespace cellar {
+namespace {
+
+constexpr size_t kFieldHeader = 12;
+
+bool NeedsQuotes(std::string_view text) {
+  if (text.empty()) return true;
+  for (char c : text) {
+    if (c == '"' || c == '\\' || c == '(' || c == ')' || c == ',' || c == ' ' ||
+        (c >= '\t' && c <= '\r')) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string_view MakeRecord(const std::vector<RecordField>& fields, Arena* arena) {
+  size_t size = 4;
+  for (const RecordField& field : fields) {
+    size += kFieldHeader;
+    if (field.value.is_null()) continue;
+    size += PhysicalOf(field.type) == Physical::kBytes ? field.value.bytes().size() : 8;
+  }
+  char* out = arena->Allocate(size);
+  char* next = out;
+  auto put = [&next](const void* data, size_t bytes) {
+    if (bytes > 0) std::memcpy(next, data, bytes);
+    next += bytes;
+  };
+  uint32_t count = static_cast<uint32_t>(fields.size());
+  put(&count, 4);
+  for (const RecordField& field : fields) {
+    uint8_t head[4] = {static_cast<uint8_t>(field.type.id), field.type.array, field.value.is_null(),
+                       0};
+    put(head, 4);
+    put(&field.type.modifier, 4);
+    const bool bytes = PhysicalOf(field.type) == Physical::kBytes;
+    uint32_t length = field.value.is_null() ? 0
+                      : bytes               ? static_cast<uint32_t>(field.value.bytes().size())
+                                            : 8;
+    put(&length, 4);
+    if (field.value.is_null()) continue;
+    if (bytes) {
+      put(field.value.bytes().data(), length);
+    } else {
+      int64_t word = field.value.int_value();
+      put(&word, 8);
+    }
+  }
+  return {out, size};
+}
+
+std::vector<RecordField> RecordFields(std::string_view record) {
+  std::vector<RecordField> out;
+  if (record.size() < 4) return out;
+  uint32_t count;
+  std::memcpy(&count, record.data(), 4);
+  const char* next = record.data() + 4;
+  for (uint32_t i = 0; i < count; ++i) {
+    RecordField& field = out.emplace_back();
+    field.type.id = static_cast<TypeId>(next[0]);
+    field.type.array = next[1] != 0;
+    std::memcpy(&field.type.modifier, next + 4, 4);
+    uint32_t size;
+    std::memcpy(&size, next + 8, 4);
+    const bool null = next[2] != 0;
+    next += kFieldHeader;
+    if (null) continue;
+    if (PhysicalOf(field.type) == Physical::kBytes) {
+      field.value = Datum::Bytes({next, size});
+    } else if (PhysicalOf(field.type) == Physical::kInt64) {
+      int64_t word;
+      std::memcpy(&word, next, 8);
+      field.value = Datum::Int(word);
+    } else {
+      double word;
+      std::memcpy(&word, next, 8);
+      field.value = Datum::Double(word);
+    }
+    next += size;
+  }
+  return out;
+}
+
+void AppendRecordText(std::string_view record, const FormatSettings& settings, std::string* out) {
+  *out += '(';
+  bool first = true;
+  std::string text;
+  for (const RecordField& field : RecordFields(record)) {
+    if (!first) *out += ',';
+    first = false;
+    if (field.value.is_null()) continue;
+    text.clear();
+    AppendDatumText(field.value, field.type, settings, &text);
+    if (!NeedsQuotes(text)) {
+      *out += text;
+      continue;
+    }
+    *out += '"';
+    for (char c : text) {
+      if (c == '"' || c == '\\') *out += c;
+      *out += c;
+    }
+    *out += '"';
+  }
+  *out += ')';
+}
+
+Result<int> CompareRecords(std::string_view a, std::string_view b) {
+  std::vector<RecordField> left = RecordFields(a), right = RecordFields(b);
+  for (size_t i = 0; i < left.size() && i < right.size(); ++i) {
+    if (!left[i].type.SameKind(right[i].type)) {
+      return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                      "cannot compare dissimilar column types {} and {} at record column {}",
+                      FormatType(left[i].type), FormatType(right[i].type), i + 1);
+    }
+    const bool null_left = left[i].value.is_null(), null_right = right[i].value.is_null();
+    if (null_left && null_right) continue;
+    if (null_left != null_right) return null_left ? 1 : -1;
+    int order = CompareDatums(left[i].value, right[i].value, left[i].type);
+    if (order != 0) return order;
+  }
+  if (left.size() != right.size()) {
+    return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                    "cannot compare record types with different numbers of columns");
+  }
+  return 0;
+}
+
+uint64_t HashRecord(std::string_view record) {
+  uint64_t hash = 0;
+  for (const RecordField& field : RecordFields(record)) {
+    hash = hash * 0x9E3779B97F4A7C15 + HashDatum(field.value, field.type);
+  }
+  return hash;
+}
+
+void AppendRecordBinary(std::string_view record, std::string* out) {
+  const auto put = [out](uint32_t word) {
+    for (int shift = 24; shift >= 0; shift -= 8) out->push_back(static_cast<char>(word >> shift));
+  };
+  std::vector<RecordField> fields = RecordFields(record);
+  put(static_cast<uint32_t>(fields.size()));
+  std::string bytes;
+  for (const RecordField& field : fields) {
+    put(OidOf(field.type));
+    if (field.value.is_null()) {
+      put(UINT32_MAX);
+      continue;
+    }
+    bytes.clear();
+    AppendDatumBinary(field.value, field.type, &bytes);
+    put(static_cast<uint32_t>(bytes.size()));
+    *out += bytes;
+  }
+}
+
+}  // namespace cellar

@@ -1,0 +1,36 @@
+// Records in expressions: what ROW(a, b) makes.
+//
+// In-memory bytes (a Datum's kBytes of kRecord; not persisted): fields: u32; then per field
+//   [type id: u8][array: u8][NULL: u8][0][modifier: i32][size: u32][bytes], words as 8 bytes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/base/arena.h"
+#include "cellar/types/datum.h"
+#include "cellar/types/text_io.h"
+#include "cellar/types/type.h"
+
+namespace cellar {
+
+struct RecordField {
+  Type type;
+  Datum value;  // borrows from the record
+};
+
+std::string_view MakeRecord(const std::vector<RecordField>& fields, Arena* arena);
+std::vector<RecordField> RecordFields(std::string_view record);
+// record_out: (1,"a b",).
+void AppendRecordText(std::string_view record, const FormatSettings& settings, std::string* out);
+// Column by column; NULLs are greatest and equal. Errors: 42804 when types or numbers of columns
+// differ.
+Result<int> CompareRecords(std::string_view a, std::string_view b);
+// Records that are equal under CompareRecords have the same hash.
+uint64_t HashRecord(std::string_view record);
+// record_send: number of fields, then per field type oid, length (-1 is NULL) and the field's own
+// binary form.
+void AppendRecordBinary(std::string_view record, std::string* out);
+
+}  // namespace cellar
