@@ -77,6 +77,15 @@ void BackOff(int attempt, uint64_t random) {
   std::this_thread::sleep_for(std::chrono::microseconds(random % ceiling));
 }
 
+Status NoSuchStatement(std::string_view name) {
+  if (name.empty()) {
+    return SqlError(Code::kNotFound, sqlstate::kInvalidSqlStatementName,
+                    "unnamed prepared statement does not exist");
+  }
+  return SqlError(Code::kNotFound, sqlstate::kInvalidSqlStatementName,
+                  "prepared statement \"{}\" does not exist", name);
+}
+
 std::vector<ResultColumn> ColumnsOf(const sql::Plan& plan) {
   std::vector<ResultColumn> columns;
   for (const sql::OutputColumn& column : plan.output) {
@@ -646,10 +655,7 @@ Result<StatementDescription> Session::DescribeStatement(const std::string& name)
   auto at = impl_->statements.find(name);
   if (at == impl_->statements.end()) {
     impl_->Fail();
-    return SqlError(Code::kNotFound, sqlstate::kInvalidSqlStatementName,
-                    name.empty() ? "unnamed prepared statement does not exist"
-                                 : "prepared statement \"{}\" does not exist",
-                    name);
+    return NoSuchStatement(name);
   }
   const Prepared& prepared = *at->second;
   StatementDescription description;
@@ -667,10 +673,7 @@ Status Session::Bind(const std::string& portal_name, const std::string& statemen
   auto run = [&]() -> Status {
     auto at = impl.statements.find(statement_name);
     if (at == impl.statements.end()) {
-      return SqlError(Code::kNotFound, sqlstate::kInvalidSqlStatementName,
-                      statement_name.empty() ? "unnamed prepared statement does not exist"
-                                             : "prepared statement \"{}\" does not exist",
-                      statement_name);
+      return NoSuchStatement(statement_name);
     }
     const std::shared_ptr<Prepared>& prepared = at->second;
     if (impl.failed && prepared->statement->ast != nullptr &&
@@ -872,6 +875,38 @@ std::vector<std::pair<std::string, std::string>> Session::ReportedParameters() c
 
 int32_t Session::pid() const { return impl_->pid; }
 int32_t Session::cancel_secret() const { return impl_->secret; }
+
+void Session::Fail() { impl_->Fail(); }
+
+void Session::AppendText(Datum value, Type type, std::string* out) {
+  if (!type.array) {
+    switch (type.id) {
+      case TypeId::kRegclass:
+      case TypeId::kRegtype:
+      case TypeId::kRegproc:
+      case TypeId::kRegnamespace:
+      case TypeId::kRegrole:
+        out->append(impl_->PrintReg(type.id, static_cast<uint32_t>(value.int_value())));
+        return;
+      default: break;
+    }
+  }
+  AppendDatumText(value, type, impl_->settings.format(), out);
+}
+
+int64_t Session::SettingNumber(std::string_view name) const {
+  return impl_->settings.Get(name) ? impl_->settings.GetInt(name) : 0;
+}
+
+bool Session::listening() const { return impl_->db->notifications.Listens(impl_->pid); }
+
+Status Session::TakeNotifications(ResultSink* sink) {
+  if (impl_->in_block) return Status();
+  for (const NotificationHub::Message& message : impl_->db->notifications.Take(impl_->pid)) {
+    CELLAR_TRY(sink->OnNotification(message.pid, message.channel, message.payload));
+  }
+  return Status();
+}
 
 void Session::Cancel(bool shutdown) {
   impl_->cancel.Cancel(shutdown ? CancelToken::Reason::kShutdown : CancelToken::Reason::kUser);

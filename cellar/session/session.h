@@ -135,6 +135,18 @@ class Session {
   // Thread-safe. Stops the running statement with 57014 (shutdown: 57P01).
   void Cancel(bool shutdown);
 
+  // What a wire protocol needs besides.
+  // An error that the protocol itself found: fails the transaction block, or rolls back.
+  void Fail();
+  // AppendDatumText, but reg* types print as names.
+  void AppendText(Datum value, Type type, std::string* out);
+  // A setting's value in its own unit; 0 when it is unknown or not a number.
+  int64_t SettingNumber(std::string_view name) const;
+  // True while the client listens on a channel. TakeNotifications hands on what has come, outside
+  // of a transaction.
+  bool listening() const;
+  Status TakeNotifications(ResultSink* sink);
+
   struct Impl;
   Impl* impl() { return impl_.get(); }
 

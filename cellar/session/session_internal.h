@@ -88,6 +88,7 @@ class NotificationHub {
   void Send(const std::vector<Message>& messages);
   std::vector<Message> Take(int32_t pid);
   bool HasMessages(int32_t pid);
+  bool Listens(int32_t pid);
 
  private:
   std::mutex mutex_;
@@ -276,6 +277,9 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Status RunShow(const ast::VariableShowStmt& statement, Portal* portal);
   Status RunExplain(const ast::ExplainStmt& statement, const Prepared& prepared, Portal* portal);
   Status RunFetch(const ast::FetchStmt& statement, Portal* portal, std::string* tag);
+  Status EvaluateExecuteArguments(const ast::ExecuteStmt& statement, const Prepared& target,
+                                  Arena* arena, std::vector<Datum>* parameters);
+  Status LockWholeTable(const catalog::TableDescriptor& table, int mode, bool nowait);
   Status DeclareCursor(const ast::DeclareCursorStmt& statement, const Prepared& prepared);
   Status SendParameterChanges(ResultSink* sink);
 
@@ -334,5 +338,9 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
 
 // Microseconds since 2000-01-01 UTC.
 int64_t NowMicros();
+
+// Temporary tables live in a namespace of the database named pg_temp_N; those of sessions that a
+// crash ended are dropped when the database opens.
+Status DropLeftoverTemporarySchemas(Database::Impl* db);
 
 }  // namespace cellar::session

@@ -67,7 +67,7 @@ Status Session::Impl::RequireTables(const sql::Plan& plan) {
         db->catalog->Current()->GetTable(table->id).get() != table.get()) {
       continue;
     }
-    catalog::RequireCurrent(*table, transaction->kv.get());
+    CELLAR_TRY(catalog::RequireCurrent(*table, transaction->kv.get()));
   }
   return Status();
 }
@@ -238,8 +238,6 @@ Status Session::Impl::RunTransactionStatement(const ast::TransactionStmt& statem
       const bool was_in_block = in_block;
       const bool was_failed = failed;
       *tag = commit && !was_failed ? "COMMIT" : "ROLLBACK";
-      const ast::Isolation isolation = ast::Isolation::kUnset;
-      (void)isolation;
       std::string level = *settings.Get("transaction_isolation");
       if (!was_in_block) {
         CELLAR_TRY(Notify(sink, Severity::kWarning, sqlstate::kNoActiveSqlTransaction,

@@ -38,4 +38,7 @@ std::string DeparseStatement(const ast::Stmt& statement);
 // A view's query laid out as pg_get_viewdef does, one clause a line, without the semicolon.
 std::string DeparseView(const ast::SelectStmt& select);
 
+// Renames the column in every reference to it, for checks and generated columns of one table.
+void RenameColumn(ast::Expr* expr, std::string_view from, std::string_view to);
+
 }  // namespace cellar::sql

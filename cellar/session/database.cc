@@ -1,0 +1,56 @@
+// Database: an open store shared by sessions.
+#include "cellar/session/session_internal.h"
+
+namespace cellar::session {
+
+Database::Database() = default;
+
+Database::~Database() = default;
+
+Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> engine,
+                                                 const DatabaseOptions& options) {
+  std::unique_ptr<Database> database(new Database);  // NOLINT: private constructor
+  database->impl_ = std::make_unique<Impl>();
+  Impl& impl = *database->impl_;
+  impl.options = options;
+  impl.engine = std::move(engine);
+  CELLAR_TRY_ASSIGN(impl.catalog, catalog::Catalog::Open(impl.engine.get()));
+  impl.sequences = std::make_unique<SequenceCache>(impl.engine.get());
+  impl.roles = std::make_unique<RoleStore>(impl.engine.get());
+  CELLAR_TRY(impl.roles->Load());
+  impl.start_micros = NowMicros();
+  if (!options.read_only) CELLAR_TRY(DropLeftoverTemporarySchemas(&impl));
+  return database;
+}
+
+bool Database::Cancel(int32_t pid, int32_t secret) {
+  std::lock_guard lock(impl_->sessions_mutex);
+  auto at = impl_->sessions.find(pid);
+  if (at == impl_->sessions.end() || at->second->secret != secret) return false;
+  at->second->cancel.Cancel(CancelToken::Reason::kUser);
+  impl_->advisory_released.notify_all();
+  return true;
+}
+
+void Database::BeginShutdown() {
+  impl_->shutting_down.store(true);
+  std::lock_guard lock(impl_->sessions_mutex);
+  for (auto& [pid, session] : impl_->sessions)
+    session->cancel.Cancel(CancelToken::Reason::kShutdown);
+  impl_->advisory_released.notify_all();
+}
+
+std::optional<std::string> Database::PasswordVerifier(std::string_view role) {
+  std::optional<Role> found = impl_->roles->Find(role);
+  if (!found || found->verifier.empty() || !found->can_login) return std::nullopt;
+  return found->verifier;
+}
+
+bool Database::RoleExists(std::string_view role) {
+  std::optional<Role> found = impl_->roles->Find(role);
+  return found.has_value() && found->can_login;
+}
+
+kv::Engine* Database::engine() { return impl_->engine.get(); }
+
+}  // namespace cellar::session

@@ -1,0 +1,1079 @@
+// Schema statements: what is made, dropped, renamed and described.
+#include "cellar/session/ddl.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/sql/parser/deparse.h"
+
+namespace cellar::session {
+
+ast::QualifiedName NameOf(const ast::ObjectName& object) {
+  ast::QualifiedName name;
+  const size_t count = object.parts.size();
+  if (count > 0) name.name = object.parts[count - 1];
+  if (count > 1) name.schema = object.parts[count - 2];
+  if (count > 2) name.catalog = object.parts[count - 3];
+  return name;
+}
+
+namespace {
+
+std::string Spell(const ast::QualifiedName& name) {
+  return name.schema.empty() ? name.name : name.schema + "." + name.name;
+}
+
+Status NoRelation(const ast::QualifiedName& name) {
+  return SqlError(Code::kNotFound, sqlstate::kUndefinedTable, "relation \"{}\" does not exist",
+                  Spell(name))
+      .WithLocation(name.location);
+}
+
+}  // namespace
+
+Result<catalog::TablePtr> Ddl::FindRelation(const ast::QualifiedName& name) {
+  const sql::NameScope& scope = s_.Scope();
+  if (!name.catalog.empty() && name.catalog != scope.database_name) {
+    return UnsupportedError("cross-database references are not implemented: \"{}.{}.{}\"",
+                            name.catalog, name.schema, name.name);
+  }
+  if (!name.schema.empty() && s_.db->system.HasSchema(name.schema)) {
+    return SqlError(Code::kInvalid, sqlstate::kInsufficientPrivilege,
+                    "permission denied: \"{}\" is a system catalog", name.name);
+  }
+  catalog::TablePtr table = sql::FindRelation(*Catalog(), scope, name.schema, name.name);
+  if (table == nullptr) return NoRelation(name);
+  return table;
+}
+
+Result<catalog::TablePtr> Ddl::FindTable(const ast::QualifiedName& name) {
+  CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindRelation(name));
+  if (table->kind != catalog::RelationKind::kTable) {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not a table",
+                    table->name);
+  }
+  return table;
+}
+
+// ---- Dropping
+// ---------------------------------------------------------------------------------------------
+
+Status Ddl::DropTable(const catalog::TablePtr& table, bool cascade) {
+  for (const catalog::TablePtr& other : Catalog()->ListReferencing(table->id)) {
+    if (other->id == table->id) continue;
+    catalog::TableDescriptor changed = *other;
+    for (size_t i = 0; i < changed.foreign_keys.size();) {
+      if (changed.foreign_keys[i].referenced_table != table->id) {
+        ++i;
+        continue;
+      }
+      if (!cascade) {
+        return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
+                        "cannot drop table {} because other objects depend on it", table->name)
+            .WithDetail(fmt::format("constraint {} on table {} depends on table {}",
+                                    changed.foreign_keys[i].name, other->name, table->name))
+            .WithHint("Use DROP ... CASCADE to drop the dependent objects too.");
+      }
+      CELLAR_TRY(Notice(Severity::kNotice, "00000",
+                        fmt::format("drop cascades to constraint {} on table {}",
+                                    changed.foreign_keys[i].name, other->name)));
+      changed.foreign_keys.erase(changed.foreign_keys.begin() + static_cast<ptrdiff_t>(i));
+    }
+    CELLAR_TRY(Editor().UpdateTable(std::move(changed)).status());
+  }
+  for (const catalog::ColumnDescriptor& column : table->columns) {
+    if (column.sequence.value == 0 || Catalog()->GetTable(column.sequence) == nullptr) continue;
+    s_.transaction->dropped_sequences.push_back(column.sequence);
+    CELLAR_TRY(Editor().DropTable(column.sequence));
+  }
+  return Editor().DropTable(table->id);
+}
+
+Status Ddl::DropRelation(const ast::ObjectName& object, const ast::DropStmt& statement) {
+  const ast::QualifiedName name = NameOf(object);
+  const char* kind = statement.object_type == ast::ObjectType::kView       ? "view"
+                     : statement.object_type == ast::ObjectType::kSequence ? "sequence"
+                     : statement.object_type == ast::ObjectType::kMatView  ? "materialized view"
+                                                                           : "table";
+  auto missing = [&]() -> Status {
+    if (statement.if_exists) {
+      const sql::NameScope& scope = s_.Scope();
+      if (!name.schema.empty() && !sql::FindSchema(*Catalog(), scope, name.schema)) {
+        return Notice(Severity::kNotice, "00000",
+                      fmt::format("schema \"{}\" does not exist, skipping", name.schema));
+      }
+      return Notice(Severity::kNotice, "00000",
+                    fmt::format("{} \"{}\" does not exist, skipping", kind, name.name));
+    }
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedTable, "{} \"{}\" does not exist", kind,
+                    Spell(name));
+  };
+  Result<catalog::TablePtr> found = FindRelation(name);
+  if (!found.ok()) {
+    if (found.status().code() == Code::kNotFound) return missing();
+    return found.status();
+  }
+  catalog::TablePtr table = *found;
+  const catalog::RelationKind wanted =
+      statement.object_type == ast::ObjectType::kView       ? catalog::RelationKind::kView
+      : statement.object_type == ast::ObjectType::kSequence ? catalog::RelationKind::kSequence
+                                                            : catalog::RelationKind::kTable;
+  if (table->kind != wanted || statement.object_type == ast::ObjectType::kMatView) {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not a {}", table->name,
+                    kind)
+        .WithHint(table->kind == catalog::RelationKind::kTable ? "Use DROP TABLE to remove a table."
+                  : table->kind == catalog::RelationKind::kSequence
+                      ? "Use DROP SEQUENCE to remove a sequence."
+                      : "Use DROP VIEW to remove a view.");
+  }
+  if (table->kind == catalog::RelationKind::kSequence) {
+    catalog::TablePtr owner = Catalog()->GetTable(table->sequence.owner_table);
+    for (size_t i = 0; owner != nullptr && i < owner->columns.size(); ++i) {
+      if (owner->columns[i].sequence != table->id || owner->columns[i].dropped) continue;
+      if (!statement.cascade) {
+        return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
+                        "cannot drop sequence {} because other objects depend on it", table->name)
+            .WithDetail(
+                fmt::format("default value for column {} of table {} depends on sequence {}",
+                            owner->columns[i].name, owner->name, table->name))
+            .WithHint("Use DROP ... CASCADE to drop the dependent objects too.");
+      }
+      catalog::TableDescriptor changed = *owner;
+      changed.columns[i].default_sql.clear();
+      changed.columns[i].sequence = {};
+      CELLAR_TRY(Editor().UpdateTable(std::move(changed)).status());
+    }
+    s_.transaction->dropped_sequences.push_back(table->id);
+    return Editor().DropTable(table->id);
+  }
+  return DropTable(table, statement.cascade);
+}
+
+Status Ddl::DropIndex(const ast::ObjectName& object, const ast::DropStmt& statement) {
+  const ast::QualifiedName name = NameOf(object);
+  const sql::NameScope& scope = s_.Scope();
+  const catalog::IndexDescriptor* index = nullptr;
+  catalog::TablePtr table;
+  std::vector<std::string> schemas = scope.search_path;
+  if (!name.schema.empty())
+    schemas = {name.schema};
+  else if (scope.temporary.value != 0)
+    schemas.insert(schemas.begin(), "pg_temp");
+  for (const std::string& schema : schemas) {
+    std::optional<catalog::NamespaceId> space = sql::FindSchema(*Catalog(), scope, schema);
+    if (space) table = Catalog()->FindTableOfIndex(*space, name.name, &index);
+    if (table != nullptr) break;
+  }
+  if (table == nullptr) {
+    if (sql::FindRelation(*Catalog(), scope, name.schema, name.name) != nullptr) {
+      return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not an index",
+                      name.name);
+    }
+    if (statement.if_exists) {
+      return Notice(Severity::kNotice, "00000",
+                    fmt::format("index \"{}\" does not exist, skipping", name.name));
+    }
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "index \"{}\" does not exist",
+                    Spell(name));
+  }
+  if (index->constraint || index->primary) {
+    return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
+                    "cannot drop index {} because constraint {} on table {} requires it",
+                    index->name, index->name, table->name)
+        .WithHint(fmt::format("You can drop constraint {} on table {} instead.", index->name,
+                              table->name));
+  }
+  catalog::TableDescriptor next = *table;
+  const catalog::IndexId id = index->id;
+  next.indexes.erase(std::remove_if(next.indexes.begin(), next.indexes.end(),
+                                    [id](const catalog::IndexDescriptor& candidate) {
+                                      return candidate.id == id;
+                                    }),
+                     next.indexes.end());
+  CELLAR_TRY(s_.transaction->access->ClearIndex(*table, id));
+  return Editor().UpdateTable(std::move(next)).status();
+}
+
+Status Ddl::DropSchema(const ast::ObjectName& object, const ast::DropStmt& statement) {
+  const std::string& name = object.parts.back();
+  if (s_.db->system.HasSchema(name)) {
+    return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
+                    "cannot drop schema {} because it is required by the database system", name);
+  }
+  if (name == "public") {
+    return UnsupportedError("schema \"public\" is the database itself and cannot be dropped");
+  }
+  std::optional<catalog::NamespaceId> space = sql::FindSchema(*Catalog(), s_.Scope(), name);
+  if (!space) {
+    if (statement.if_exists) {
+      return Notice(Severity::kNotice, "00000",
+                    fmt::format("schema \"{}\" does not exist, skipping", name));
+    }
+    return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist",
+                    name);
+  }
+  std::vector<catalog::TablePtr> tables = Catalog()->ListTables(*space);
+  if (!tables.empty() && !statement.cascade) {
+    std::string detail;
+    for (const catalog::TablePtr& table : tables) {
+      if (!detail.empty()) detail += "\n";
+      detail += fmt::format("table {} depends on schema {}", s_.QualifiedName(*table), name);
+    }
+    return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
+                    "cannot drop schema {} because other objects depend on it", name)
+        .WithDetail(detail)
+        .WithHint("Use DROP ... CASCADE to drop the dependent objects too.");
+  }
+  if (!tables.empty()) {
+    CELLAR_TRY(Notice(Severity::kNotice, "00000",
+                      tables.size() == 1
+                          ? fmt::format("drop cascades to table {}", s_.QualifiedName(*tables[0]))
+                          : fmt::format("drop cascades to {} other objects", tables.size())));
+  }
+  for (const catalog::TablePtr& table : tables) {
+    if (catalog::TablePtr living = Catalog()->GetTable(table->id)) {
+      if (living->kind == catalog::RelationKind::kSequence) {
+        s_.transaction->dropped_sequences.push_back(living->id);
+        CELLAR_TRY(Editor().DropTable(living->id));
+      } else {
+        CELLAR_TRY(DropTable(living, true));
+      }
+    }
+  }
+  return Editor().DropNamespace(*space);
+}
+
+Status Ddl::DropObjects(const ast::DropStmt& statement) {
+  for (const ast::ObjectName& object : statement.objects) {
+    switch (statement.object_type) {
+      case ast::ObjectType::kTable:
+      case ast::ObjectType::kView:
+      case ast::ObjectType::kMatView:
+      case ast::ObjectType::kSequence: CELLAR_TRY(DropRelation(object, statement)); break;
+      case ast::ObjectType::kIndex: CELLAR_TRY(DropIndex(object, statement)); break;
+      case ast::ObjectType::kSchema: CELLAR_TRY(DropSchema(object, statement)); break;
+      default: {
+        std::string kind(ast::ObjectTypeName(statement.object_type));
+        for (char& c : kind) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+        const std::string name = JoinNames(object.parts, ".");
+        if (statement.if_exists) {
+          CELLAR_TRY(Notice(Severity::kNotice, "00000",
+                            fmt::format("{} \"{}\" does not exist, skipping", kind, name)));
+          break;
+        }
+        return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "{} \"{}\" does not exist",
+                        kind, name);
+      }
+    }
+  }
+  return Status();
+}
+
+Status Ddl::DropDatabase(const ast::DropDatabaseStmt& statement) {
+  if (s_.in_block) {
+    return SqlError(Code::kInvalid, sqlstate::kActiveSqlTransaction,
+                    "DROP DATABASE cannot run inside a transaction block");
+  }
+  catalog::NamespacePtr space = Catalog()->FindNamespace(catalog::kRootNamespace, statement.name);
+  if (space == nullptr) {
+    if (statement.if_exists) {
+      return Notice(Severity::kNotice, "00000",
+                    fmt::format("database \"{}\" does not exist, skipping", statement.name));
+    }
+    return SqlError(Code::kNotFound, sqlstate::kInvalidCatalogName,
+                    "database \"{}\" does not exist", statement.name);
+  }
+  if (space->id == s_.database_id) {
+    return SqlError(Code::kInvalid, sqlstate::kObjectInUse,
+                    "cannot drop the currently open database");
+  }
+  {
+    std::lock_guard lock(s_.db->sessions_mutex);
+    int others = 0;
+    for (const auto& [pid, session] : s_.db->sessions) others += session->database_id == space->id;
+    if (others > 0) {
+      return SqlError(Code::kInvalid, sqlstate::kObjectInUse,
+                      "database \"{}\" is being accessed by other users", statement.name)
+          .WithDetail(fmt::format("There {} {} other session{} using the database.",
+                                  others == 1 ? "is" : "are", others, others == 1 ? "" : "s"));
+    }
+  }
+  auto drop_tables = [&](catalog::NamespaceId id) -> Status {
+    for (const catalog::TablePtr& table : Catalog()->ListTables(id)) {
+      if (Catalog()->GetTable(table->id) != nullptr) CELLAR_TRY(Editor().DropTable(table->id));
+    }
+    return Status();
+  };
+  for (const catalog::NamespacePtr& schema : Catalog()->ListNamespaces(space->id)) {
+    CELLAR_TRY(drop_tables(schema->id));
+    CELLAR_TRY(Editor().DropNamespace(schema->id));
+  }
+  CELLAR_TRY(drop_tables(space->id));
+  return Editor().DropNamespace(space->id);
+}
+
+// ---- Making
+// -----------------------------------------------------------------------------------------------
+
+Status Ddl::CreateSchema(const ast::CreateSchemaStmt& statement, const Prepared& prepared) {
+  const std::string name = !statement.name.empty()                         ? statement.name
+                           : statement.owner.kind == ast::RoleKind::kNamed ? statement.owner.name
+                                                                           : s_.user;
+  if (name.substr(0, 3) == "pg_") {
+    return SqlError(Code::kInvalid, sqlstate::kReservedName, "unacceptable schema name \"{}\"",
+                    name)
+        .WithDetail("The prefix \"pg_\" is reserved for system schemas.");
+  }
+  if (sql::FindSchema(*Catalog(), s_.Scope(), name) || s_.db->system.HasSchema(name)) {
+    if (statement.if_not_exists) {
+      return Notice(Severity::kNotice, sqlstate::kDuplicateSchema,
+                    fmt::format("schema \"{}\" already exists, skipping", name));
+    }
+    return SqlError(Code::kExists, sqlstate::kDuplicateSchema, "schema \"{}\" already exists",
+                    name);
+  }
+  CELLAR_TRY(Editor().CreateNamespace(s_.database_id, name, s_.user).status());
+  if (statement.elements.empty()) return Status();
+  // The elements are made with the new schema in front of the path.
+  const std::string path = *s_.settings.Get("search_path");
+  CELLAR_TRY(s_.settings.Set("search_path", sql::QuoteIdentifier(name) + ", " + path, true));
+  (void)prepared;
+  Status status;
+  for (const ast::StmtPtr& element : statement.elements) {
+    if (element->kind == ast::NodeKind::kCreateTable)
+      status = CreateTable(element->As<ast::CreateTableStmt>());
+    else if (element->kind == ast::NodeKind::kCreateIndex)
+      status = CreateIndex(element->As<ast::CreateIndexStmt>());
+    else if (element->kind == ast::NodeKind::kCreateSequence) {
+      status = CreateSequence(element->As<ast::CreateSequenceStmt>());
+    } else if (element->kind == ast::NodeKind::kCreateView) {
+      status = CreateView(element->As<ast::CreateViewStmt>(), prepared);
+    } else if (element->kind != ast::NodeKind::kGrant) {
+      status = UnsupportedError("this element of CREATE SCHEMA is not supported");
+    }
+    if (!status.ok()) break;
+  }
+  CELLAR_TRY(s_.settings.Set("search_path", path, true));
+  return status;
+}
+
+Status Ddl::CreateDatabase(const ast::CreateDatabaseStmt& statement) {
+  if (s_.in_block) {
+    return SqlError(Code::kInvalid, sqlstate::kActiveSqlTransaction,
+                    "CREATE DATABASE cannot run inside a transaction block");
+  }
+  if (Catalog()->FindNamespace(catalog::kRootNamespace, statement.name) != nullptr) {
+    return SqlError(Code::kExists, sqlstate::kDuplicateDatabase, "database \"{}\" already exists",
+                    statement.name);
+  }
+  for (const ast::Option& option : statement.options) {
+    if (option.name == "encoding") {
+      std::string text = option.ToText();
+      for (char& c : text) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+      if (text != "UTF8" && text != "UTF-8" && text != "UNICODE" && text != "6" &&
+          text != "DEFAULT" && !text.empty()) {
+        return UnsupportedError("encoding \"{}\" is not supported", option.ToText())
+            .WithHint("Cellar stores UTF-8 only.");
+      }
+    }
+  }
+  return Editor().CreateNamespace(catalog::kRootNamespace, statement.name, s_.user).status();
+}
+
+Status Ddl::CreateView(const ast::CreateViewStmt& statement, const Prepared& prepared) {
+  if (statement.check_option != ast::CheckOption::kNone)
+    return UnsupportedError("WITH CHECK OPTION is not supported");
+  const bool temporary = statement.persistence == ast::Persistence::kTemporary;
+  CELLAR_TRY_ASSIGN(Target target, ResolveTarget(statement.view, temporary));
+  sql::PlannerContext context = s_.MakePlannerContext({});
+  sql::EvalContext eval;
+  Arena arena;
+  s_.SetUpContext(&eval);
+  eval.set_arena(&arena);
+  context.fold = &eval;
+  CELLAR_TRY_ASSIGN(std::shared_ptr<const sql::Plan> plan,
+                    sql::PlanStatement(*statement.query, context));
+  if (statement.columns.size() > plan->output.size()) {
+    return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                    "CREATE VIEW specifies more column names than columns");
+  }
+  (void)prepared;
+  catalog::TableDescriptor view;
+  catalog::TablePtr existing = Catalog()->FindTable(target.space, target.name);
+  if (existing != nullptr && !statement.or_replace) {
+    return SqlError(Code::kExists, sqlstate::kDuplicateTable, "relation \"{}\" already exists",
+                    target.name);
+  }
+  if (existing != nullptr) {
+    if (existing->kind != catalog::RelationKind::kView) {
+      return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not a view",
+                      target.name);
+    }
+    if (plan->output.size() < existing->columns.size()) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
+                      "cannot drop columns from view");
+    }
+    view = *existing;
+  }
+  view.parent = target.space;
+  view.name = target.name;
+  view.kind = catalog::RelationKind::kView;
+  view.temporary = target.temporary;
+  if (existing == nullptr) view.owner = s_.user;
+  view.view_sql = sql::DeparseView(*statement.query);
+  for (size_t i = 0; i < plan->output.size(); ++i) {
+    catalog::ColumnDescriptor column;
+    column.name = i < statement.columns.size() ? statement.columns[i] : plan->output[i].name;
+    column.type = plan->output[i].type;
+    if (column.type.id == TypeId::kUnknown) column.type = MakeType(TypeId::kText);
+    if (i < view.columns.size()) {
+      if (view.columns[i].name != column.name) {
+        return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
+                        "cannot change name of view column \"{}\" to \"{}\"", view.columns[i].name,
+                        column.name);
+      }
+      if (!view.columns[i].type.SameKind(column.type)) {
+        return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
+                        "cannot change data type of view column \"{}\" from {} to {}", column.name,
+                        FormatType(view.columns[i].type), FormatType(column.type));
+      }
+      continue;
+    }
+    for (const catalog::ColumnDescriptor& other : view.columns) {
+      if (other.name == column.name) {
+        return SqlError(Code::kExists, sqlstate::kDuplicateColumn,
+                        "column \"{}\" specified more than once", column.name);
+      }
+    }
+    column.id = catalog::ColumnId{view.next_column_id++};
+    view.columns.push_back(std::move(column));
+  }
+  if (existing != nullptr) return Editor().UpdateTable(std::move(view)).status();
+  return Editor().CreateTable(std::move(view)).status();
+}
+
+Status Ddl::ApplySequenceOptions(const ast::OptionList& options, bool creating,
+                                 catalog::TableDescriptor* sequence,
+                                 std::optional<int64_t>* restart) {
+  catalog::SequenceOptions& target = sequence->sequence;
+  if (target.type.id == TypeId::kInvalid) target.type = MakeType(TypeId::kInt8);
+  bool has_min = false, has_max = false, has_start = false;
+  auto integer = [](const ast::Option& option) -> Result<int64_t> {
+    if (option.value_kind == ast::OptionKind::kInteger) return option.integer;
+    int64_t value = 0;
+    auto [end, error] =
+        std::from_chars(option.text.data(), option.text.data() + option.text.size(), value);
+    if (error != std::errc() || end != option.text.data() + option.text.size()) {
+      return SqlError(Code::kInvalid, sqlstate::kNumericValueOutOfRange,
+                      "value \"{}\" is out of range for type bigint", option.ToText());
+    }
+    return value;
+  };
+  const ast::Option* min = nullptr;
+  const ast::Option* max = nullptr;
+  for (const ast::Option& option : options) {
+    if (option.name == "as") {
+      int serial = 0;
+      CELLAR_TRY_ASSIGN(target.type, sql::ResolveTypeName(*option.type, &serial));
+      if (!IsInteger(target.type)) {
+        return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                        "sequence type must be smallint, integer, or bigint");
+      }
+    } else if (option.name == "increment") {
+      CELLAR_TRY_ASSIGN(target.increment, integer(option));
+      if (target.increment == 0) {
+        return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                        "INCREMENT must not be zero");
+      }
+    } else if (option.name == "minvalue") {
+      min = option.value_kind == ast::OptionKind::kNone ? nullptr : &option;
+      has_min = true;
+    } else if (option.name == "maxvalue") {
+      max = option.value_kind == ast::OptionKind::kNone ? nullptr : &option;
+      has_max = true;
+    } else if (option.name == "start") {
+      CELLAR_TRY_ASSIGN(target.start, integer(option));
+      has_start = true;
+    } else if (option.name == "cache") {
+      CELLAR_TRY_ASSIGN(target.cache, integer(option));
+      if (target.cache <= 0) {
+        return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                        "CACHE ({}) must be greater than zero", target.cache);
+      }
+    } else if (option.name == "cycle") {
+      target.cycle = option.ToBool().value;
+    } else if (option.name == "restart") {
+      if (option.value_kind == ast::OptionKind::kNone) {
+        *restart = target.start;
+      } else {
+        CELLAR_TRY_ASSIGN(int64_t value, integer(option));
+        *restart = value;
+      }
+    }
+  }
+  const int64_t type_max = target.type.id == TypeId::kInt2   ? INT16_MAX
+                           : target.type.id == TypeId::kInt4 ? INT32_MAX
+                                                             : INT64_MAX;
+  const int64_t type_min = -type_max - 1;
+  if (has_min || creating) target.min = target.increment > 0 ? 1 : type_min;
+  if (has_max || creating) target.max = target.increment > 0 ? type_max : -1;
+  if (min != nullptr) {
+    CELLAR_TRY_ASSIGN(target.min, integer(*min));
+  }
+  if (max != nullptr) {
+    CELLAR_TRY_ASSIGN(target.max, integer(*max));
+  }
+  if (target.min > target.max) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                    "MINVALUE ({}) must be less than MAXVALUE ({})", target.min, target.max);
+  }
+  if (creating && !has_start) target.start = target.increment > 0 ? target.min : target.max;
+  if (target.start < target.min) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                    "START value ({}) cannot be less than MINVALUE ({})", target.start, target.min);
+  }
+  if (target.start > target.max) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                    "START value ({}) cannot be greater than MAXVALUE ({})", target.start,
+                    target.max);
+  }
+  for (const ast::Option& option : options) {
+    if (option.name != "owned_by") continue;
+    if (option.list.size() < 2) {
+      target.owner_table = {};
+      target.owner_column = {};
+      continue;
+    }
+    ast::ObjectName object;
+    object.parts.assign(option.list.begin(), option.list.end() - 1);
+    CELLAR_TRY_ASSIGN(catalog::TablePtr owner, FindTable(NameOf(object)));
+    const catalog::ColumnDescriptor* column = owner->FindColumn(option.list.back());
+    if (column == nullptr) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedColumn,
+                      "column \"{}\" of relation \"{}\" does not exist", option.list.back(),
+                      owner->name);
+    }
+    target.owner_table = owner->id;
+    target.owner_column = column->id;
+  }
+  return Status();
+}
+
+Status Ddl::CreateSequence(const ast::CreateSequenceStmt& statement) {
+  const bool temporary = statement.persistence == ast::Persistence::kTemporary;
+  CELLAR_TRY_ASSIGN(Target target, ResolveTarget(statement.sequence, temporary));
+  if (Catalog()->FindTable(target.space, target.name) != nullptr) {
+    if (statement.if_not_exists) {
+      return Notice(Severity::kNotice, sqlstate::kDuplicateTable,
+                    fmt::format("relation \"{}\" already exists, skipping", target.name));
+    }
+    return SqlError(Code::kExists, sqlstate::kDuplicateTable, "relation \"{}\" already exists",
+                    target.name);
+  }
+  catalog::TableDescriptor sequence;
+  sequence.parent = target.space;
+  sequence.name = target.name;
+  sequence.kind = catalog::RelationKind::kSequence;
+  sequence.temporary = target.temporary;
+  sequence.owner = s_.user;
+  std::optional<int64_t> restart;
+  CELLAR_TRY(ApplySequenceOptions(statement.options, true, &sequence, &restart));
+  CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().CreateTable(std::move(sequence)));
+  if (made->sequence.owner_table.value == 0) return Status();
+  catalog::TableDescriptor owner = *Catalog()->GetTable(made->sequence.owner_table);
+  for (catalog::ColumnDescriptor& column : owner.columns) {
+    if (column.id == made->sequence.owner_column) column.sequence = made->id;
+  }
+  return Editor().UpdateTable(std::move(owner)).status();
+}
+
+Status Ddl::AlterSequence(const ast::AlterSequenceStmt& statement) {
+  Result<catalog::TablePtr> found = FindRelation(statement.sequence);
+  if (!found.ok()) {
+    if (statement.if_exists && found.status().code() == Code::kNotFound) {
+      return Notice(
+          Severity::kNotice, "00000",
+          fmt::format("relation \"{}\" does not exist, skipping", statement.sequence.name));
+    }
+    return found.status();
+  }
+  if ((*found)->kind != catalog::RelationKind::kSequence) {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not a sequence",
+                    (*found)->name);
+  }
+  catalog::TableDescriptor next = **found;
+  std::optional<int64_t> restart;
+  CELLAR_TRY(ApplySequenceOptions(statement.options, false, &next, &restart));
+  const catalog::TableId old_owner = (*found)->sequence.owner_table;
+  CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
+  if (made->sequence.owner_table.value != 0 && made->sequence.owner_table != old_owner) {
+    catalog::TableDescriptor owner = *Catalog()->GetTable(made->sequence.owner_table);
+    for (catalog::ColumnDescriptor& column : owner.columns) {
+      if (column.id == made->sequence.owner_column) column.sequence = made->id;
+    }
+    CELLAR_TRY(Editor().UpdateTable(std::move(owner)).status());
+  }
+  if (restart) return s_.db->sequences->Set(*made, *restart, false);
+  return Status();
+}
+
+// ---- Changing
+// ---------------------------------------------------------------------------------------------
+
+Status Ddl::Rename(const ast::RenameStmt& statement) {
+  switch (statement.object_type) {
+    case ast::ObjectType::kSchema: {
+      std::optional<catalog::NamespaceId> space =
+          sql::FindSchema(*Catalog(), s_.Scope(), statement.sub_name);
+      if (!space) {
+        return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName,
+                        "schema \"{}\" does not exist", statement.sub_name);
+      }
+      if (*space == s_.database_id) return UnsupportedError("schema \"public\" cannot be renamed");
+      return Editor().RenameNamespace(*space, statement.new_name);
+    }
+    case ast::ObjectType::kDatabase: {
+      catalog::NamespacePtr space =
+          Catalog()->FindNamespace(catalog::kRootNamespace, statement.sub_name);
+      if (space == nullptr) {
+        return SqlError(Code::kNotFound, sqlstate::kInvalidCatalogName,
+                        "database \"{}\" does not exist", statement.sub_name);
+      }
+      if (space->id == s_.database_id) {
+        return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
+                        "current database cannot be renamed");
+      }
+      return Editor().RenameNamespace(space->id, statement.new_name);
+    }
+    case ast::ObjectType::kRole: {
+      std::optional<Role> role = s_.db->roles->Find(statement.sub_name);
+      if (!role) {
+        return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "role \"{}\" does not exist",
+                        statement.sub_name);
+      }
+      role->name = statement.new_name;
+      CELLAR_TRY(s_.db->roles->Create(*role));
+      return s_.db->roles->Drop(statement.sub_name);
+    }
+    case ast::ObjectType::kIndex:
+    case ast::ObjectType::kTable:
+    case ast::ObjectType::kView:
+    case ast::ObjectType::kSequence:
+    case ast::ObjectType::kColumn:
+    case ast::ObjectType::kTableConstraint: break;
+    default:
+      return UnsupportedError("renaming a {} is not supported",
+                              ast::ObjectTypeName(statement.object_type));
+  }
+  const sql::NameScope& scope = s_.Scope();
+  const ast::QualifiedName& name = statement.relation;
+  catalog::TablePtr table = sql::FindRelation(*Catalog(), scope, name.schema, name.name);
+  const catalog::IndexDescriptor* index = nullptr;
+  if (table == nullptr && (statement.object_type == ast::ObjectType::kIndex ||
+                           statement.object_type == ast::ObjectType::kTable)) {
+    std::vector<std::string> schemas = scope.search_path;
+    if (!name.schema.empty()) schemas = {name.schema};
+    for (const std::string& schema : schemas) {
+      std::optional<catalog::NamespaceId> space = sql::FindSchema(*Catalog(), scope, schema);
+      if (space) table = Catalog()->FindTableOfIndex(*space, name.name, &index);
+      if (table != nullptr) break;
+    }
+  }
+  if (table == nullptr) {
+    if (statement.if_exists) {
+      return Notice(Severity::kNotice, "00000",
+                    fmt::format("relation \"{}\" does not exist, skipping", name.name));
+    }
+    return NoRelation(name);
+  }
+  catalog::TableDescriptor next = *table;
+  if (index != nullptr) {
+    for (catalog::IndexDescriptor& candidate : next.indexes) {
+      if (candidate.id == index->id) candidate.name = statement.new_name;
+    }
+  } else if (statement.object_type == ast::ObjectType::kColumn) {
+    catalog::ColumnDescriptor* target = nullptr;
+    for (catalog::ColumnDescriptor& column : next.columns) {
+      if (column.dropped || column.hidden) continue;
+      if (column.name == statement.new_name) {
+        return SqlError(Code::kExists, sqlstate::kDuplicateColumn,
+                        "column \"{}\" of relation \"{}\" already exists", statement.new_name,
+                        next.name);
+      }
+      if (column.name == statement.sub_name) target = &column;
+    }
+    if (target == nullptr) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedColumn, "column \"{}\" does not exist",
+                      statement.sub_name);
+    }
+    target->name = statement.new_name;
+    // Checks and generated columns say the column's name.
+    auto rewrite = [&](std::string* sql) -> Status {
+      if (sql->empty()) return Status();
+      CELLAR_TRY_ASSIGN(ast::ExprPtr expr, sql::ParseExpression(*sql));
+      sql::RenameColumn(expr.get(), statement.sub_name, statement.new_name);
+      *sql = sql::DeparseExpr(*expr);
+      return Status();
+    };
+    for (catalog::CheckConstraint& check : next.checks) CELLAR_TRY(rewrite(&check.expression));
+    for (catalog::ColumnDescriptor& column : next.columns)
+      CELLAR_TRY(rewrite(&column.generated_sql));
+  } else if (statement.object_type == ast::ObjectType::kTableConstraint) {
+    bool found = false;
+    for (catalog::IndexDescriptor& candidate : next.indexes) {
+      if (candidate.constraint && candidate.name == statement.sub_name) {
+        candidate.name = statement.new_name;
+        found = true;
+      }
+    }
+    for (catalog::CheckConstraint& check : next.checks) {
+      if (check.name != statement.sub_name) continue;
+      check.name = statement.new_name;
+      found = true;
+    }
+    for (catalog::ForeignKey& key : next.foreign_keys) {
+      if (key.name != statement.sub_name) continue;
+      key.name = statement.new_name;
+      found = true;
+    }
+    if (!found) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedObject,
+                      "constraint \"{}\" for table \"{}\" does not exist", statement.sub_name,
+                      next.name);
+    }
+  } else {
+    next.name = statement.new_name;
+  }
+  return Editor().UpdateTable(std::move(next)).status();
+}
+
+Status Ddl::MoveToSchema(const ast::AlterObjectSchemaStmt& statement) {
+  Result<catalog::TablePtr> found = FindRelation(statement.relation);
+  if (!found.ok()) {
+    if (statement.if_exists && found.status().code() == Code::kNotFound) {
+      return Notice(
+          Severity::kNotice, "00000",
+          fmt::format("relation \"{}\" does not exist, skipping", statement.relation.name));
+    }
+    return found.status();
+  }
+  std::optional<catalog::NamespaceId> space =
+      sql::FindSchema(*Catalog(), s_.Scope(), statement.new_schema);
+  if (!space) {
+    return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist",
+                    statement.new_schema);
+  }
+  catalog::TableDescriptor next = **found;
+  next.parent = *space;
+  CELLAR_TRY_ASSIGN(catalog::TablePtr moved, Editor().UpdateTable(std::move(next)));
+  for (const catalog::ColumnDescriptor& column : moved->columns) {
+    catalog::TablePtr sequence = Catalog()->GetTable(column.sequence);
+    if (sequence == nullptr) continue;
+    catalog::TableDescriptor follows = *sequence;
+    follows.parent = *space;
+    CELLAR_TRY(Editor().UpdateTable(std::move(follows)).status());
+  }
+  return Status();
+}
+
+Status Ddl::AlterOwner(const ast::AlterOwnerStmt& statement) {
+  const std::string owner =
+      statement.new_owner.kind == ast::RoleKind::kNamed ? statement.new_owner.name : s_.user;
+  if (!s_.db->roles->Find(owner)) {
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "role \"{}\" does not exist",
+                    owner);
+  }
+  catalog::NamespacePtr space;
+  if (statement.object_type == ast::ObjectType::kSchema) {
+    std::optional<catalog::NamespaceId> id =
+        sql::FindSchema(*Catalog(), s_.Scope(), statement.object.parts.back());
+    if (!id) {
+      return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist",
+                      statement.object.parts.back());
+    }
+    space = Catalog()->GetNamespace(*id);
+  } else if (statement.object_type == ast::ObjectType::kDatabase) {
+    space = Catalog()->FindNamespace(catalog::kRootNamespace, statement.object.parts.back());
+    if (space == nullptr) {
+      return SqlError(Code::kNotFound, sqlstate::kInvalidCatalogName,
+                      "database \"{}\" does not exist", statement.object.parts.back());
+    }
+  } else {
+    return UnsupportedError("ALTER {} ... OWNER TO is not supported",
+                            ast::ObjectTypeName(statement.object_type));
+  }
+  catalog::NamespaceDescriptor next = *space;
+  next.owner = owner;
+  return Editor().UpdateNamespace(std::move(next));
+}
+
+Status Ddl::Comment(const ast::CommentStmt& statement) {
+  const std::string text = statement.is_null ? "" : statement.comment;
+  const std::vector<std::string>& parts = statement.object.parts;
+  switch (statement.object_type) {
+    case ast::ObjectType::kTable:
+    case ast::ObjectType::kView:
+    case ast::ObjectType::kSequence: {
+      CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindRelation(NameOf(statement.object)));
+      catalog::TableDescriptor next = *table;
+      next.comment = text;
+      return Editor().UpdateTable(std::move(next)).status();
+    }
+    case ast::ObjectType::kColumn: {
+      ast::ObjectName relation;
+      relation.parts.assign(parts.begin(), parts.end() - 1);
+      CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindRelation(NameOf(relation)));
+      catalog::TableDescriptor next = *table;
+      for (catalog::ColumnDescriptor& column : next.columns) {
+        if (column.dropped || column.name != parts.back()) continue;
+        column.comment = text;
+        return Editor().UpdateTable(std::move(next)).status();
+      }
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedColumn,
+                      "column \"{}\" of relation \"{}\" does not exist", parts.back(), table->name);
+    }
+    case ast::ObjectType::kIndex: {
+      const ast::QualifiedName name = NameOf(statement.object);
+      for (const std::string& schema : s_.Scope().search_path) {
+        std::optional<catalog::NamespaceId> space =
+            sql::FindSchema(*Catalog(), s_.Scope(), name.schema.empty() ? schema : name.schema);
+        const catalog::IndexDescriptor* index = nullptr;
+        catalog::TablePtr table =
+            space ? Catalog()->FindTableOfIndex(*space, name.name, &index) : nullptr;
+        if (table == nullptr) continue;
+        catalog::TableDescriptor next = *table;
+        for (catalog::IndexDescriptor& candidate : next.indexes) {
+          if (candidate.id == index->id) candidate.comment = text;
+        }
+        return Editor().UpdateTable(std::move(next)).status();
+      }
+      return NoRelation(name);
+    }
+    case ast::ObjectType::kSchema:
+    case ast::ObjectType::kDatabase: {
+      catalog::NamespacePtr space;
+      if (statement.object_type == ast::ObjectType::kDatabase) {
+        space = Catalog()->FindNamespace(catalog::kRootNamespace, parts.back());
+      } else if (std::optional<catalog::NamespaceId> id =
+                     sql::FindSchema(*Catalog(), s_.Scope(), parts.back())) {
+        space = Catalog()->GetNamespace(*id);
+      }
+      if (space == nullptr) {
+        return SqlError(Code::kNotFound,
+                        statement.object_type == ast::ObjectType::kSchema
+                            ? sqlstate::kInvalidSchemaName
+                            : sqlstate::kInvalidCatalogName,
+                        "{} \"{}\" does not exist",
+                        statement.object_type == ast::ObjectType::kSchema ? "schema" : "database",
+                        parts.back());
+      }
+      catalog::NamespaceDescriptor next = *space;
+      next.comment = text;
+      return Editor().UpdateNamespace(std::move(next));
+    }
+    case ast::ObjectType::kExtension:
+    case ast::ObjectType::kTableConstraint: return Status();  // nothing shows it
+    default:
+      return UnsupportedError("COMMENT ON {} is not supported",
+                              ast::ObjectTypeName(statement.object_type));
+  }
+}
+
+Status Ddl::Truncate(const ast::TruncateStmt& statement) {
+  std::vector<catalog::TablePtr> tables;
+  for (const ast::TruncateStmt::Target& target : statement.tables) {
+    CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindTable(target.table));
+    tables.push_back(table);
+  }
+  for (size_t i = 0; i < tables.size(); ++i) {
+    for (const catalog::TablePtr& other : Catalog()->ListReferencing(tables[i]->id)) {
+      if (std::any_of(tables.begin(), tables.end(),
+                      [&](const auto& t) { return t->id == other->id; }))
+        continue;
+      if (statement.cascade) {
+        CELLAR_TRY(Notice(Severity::kNotice, "00000",
+                          fmt::format("truncate cascades to table \"{}\"", other->name)));
+        tables.push_back(other);
+        continue;
+      }
+      return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
+                      "cannot truncate a table referenced in a foreign key constraint")
+          .WithDetail(fmt::format("Table \"{}\" references \"{}\".", other->name, tables[i]->name))
+          .WithHint(fmt::format(
+              "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.", other->name));
+    }
+  }
+  for (const catalog::TablePtr& table : tables) {
+    CELLAR_TRY(s_.transaction->access->ClearTable(*table));
+    for (size_t c = 0; statement.restart_identity && c < table->columns.size(); ++c) {
+      catalog::TablePtr sequence = Catalog()->GetTable(table->columns[c].sequence);
+      if (sequence != nullptr)
+        CELLAR_TRY(s_.db->sequences->Set(*sequence, sequence->sequence.start, false));
+    }
+  }
+  return Status();
+}
+
+// ---- Roles
+// ------------------------------------------------------------------------------------------------
+
+Status Ddl::ApplyRoleOptions(const ast::OptionList& options, Role* role) {
+  for (const ast::Option& option : options) {
+    if (option.name == "password") {
+      if (option.value_kind == ast::OptionKind::kNone) {
+        role->verifier.clear();
+      } else {
+        CELLAR_TRY_ASSIGN(role->verifier, MakePasswordVerifier(option.text));
+      }
+    } else if (option.name == "superuser") {
+      role->superuser = option.ToBool().value;
+    } else if (option.name == "canlogin") {
+      role->can_login = option.ToBool().value;
+    }
+  }
+  return Status();
+}
+
+Status Ddl::CreateRole(const ast::CreateRoleStmt& statement) {
+  if (statement.name.substr(0, 3) == "pg_" || statement.name == "public" ||
+      statement.name == "none") {
+    return SqlError(Code::kInvalid, sqlstate::kReservedName, "role name \"{}\" is reserved",
+                    statement.name);
+  }
+  Role role;
+  role.name = statement.name;
+  role.can_login = statement.spelling == ast::CreateRoleStmt::Spelling::kUser;
+  CELLAR_TRY(ApplyRoleOptions(statement.options, &role));
+  return s_.db->roles->Create(std::move(role));
+}
+
+Status Ddl::AlterRole(const ast::AlterRoleStmt& statement) {
+  if (statement.set != nullptr || statement.all_roles) {
+    return UnsupportedError("settings of roles are not supported");
+  }
+  const std::string name =
+      statement.role.kind == ast::RoleKind::kNamed ? statement.role.name : s_.user;
+  std::optional<Role> role = s_.db->roles->Find(name);
+  if (!role)
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "role \"{}\" does not exist",
+                    name);
+  CELLAR_TRY(ApplyRoleOptions(statement.options, &*role));
+  return s_.db->roles->Change(*role);
+}
+
+Status Ddl::DropRole(const ast::DropRoleStmt& statement) {
+  for (const ast::RoleSpec& spec : statement.roles) {
+    if (spec.name == s_.user || spec.kind != ast::RoleKind::kNamed) {
+      return SqlError(Code::kInvalid, sqlstate::kObjectInUse, "current user cannot be dropped");
+    }
+    Status status = s_.db->roles->Drop(spec.name);
+    if (status.code() == Code::kNotFound && statement.if_exists) {
+      CELLAR_TRY(Notice(Severity::kNotice, "00000",
+                        fmt::format("role \"{}\" does not exist, skipping", spec.name)));
+      continue;
+    }
+    CELLAR_TRY(std::move(status));
+  }
+  return Status();
+}
+
+// ---- Dispatch
+// ---------------------------------------------------------------------------------------------
+
+Status Ddl::Run(const Prepared& prepared, std::string* tag) {
+  const ast::Node& node = *prepared.statement->ast;
+  *tag = prepared.statement->tag;
+  switch (node.kind) {
+    case ast::NodeKind::kCreateTable: return CreateTable(node.As<ast::CreateTableStmt>());
+    case ast::NodeKind::kCreateTableAs:
+      return CreateTableAs(node.As<ast::CreateTableAsStmt>(), prepared, tag);
+    case ast::NodeKind::kAlterTable: return AlterTable(node.As<ast::AlterTableStmt>());
+    case ast::NodeKind::kRename: return Rename(node.As<ast::RenameStmt>());
+    case ast::NodeKind::kAlterObjectSchema:
+      return MoveToSchema(node.As<ast::AlterObjectSchemaStmt>());
+    case ast::NodeKind::kAlterOwner: return AlterOwner(node.As<ast::AlterOwnerStmt>());
+    case ast::NodeKind::kDrop: return DropObjects(node.As<ast::DropStmt>());
+    case ast::NodeKind::kCreateIndex: return CreateIndex(node.As<ast::CreateIndexStmt>());
+    case ast::NodeKind::kCreateSchema:
+      return CreateSchema(node.As<ast::CreateSchemaStmt>(), prepared);
+    case ast::NodeKind::kCreateDatabase: return CreateDatabase(node.As<ast::CreateDatabaseStmt>());
+    case ast::NodeKind::kDropDatabase: return DropDatabase(node.As<ast::DropDatabaseStmt>());
+    case ast::NodeKind::kCreateView: return CreateView(node.As<ast::CreateViewStmt>(), prepared);
+    case ast::NodeKind::kCreateSequence: return CreateSequence(node.As<ast::CreateSequenceStmt>());
+    case ast::NodeKind::kAlterSequence: return AlterSequence(node.As<ast::AlterSequenceStmt>());
+    case ast::NodeKind::kComment: return Comment(node.As<ast::CommentStmt>());
+    case ast::NodeKind::kTruncate: return Truncate(node.As<ast::TruncateStmt>());
+    case ast::NodeKind::kCreateRole: return CreateRole(node.As<ast::CreateRoleStmt>());
+    case ast::NodeKind::kAlterRole: return AlterRole(node.As<ast::AlterRoleStmt>());
+    case ast::NodeKind::kDropRole: return DropRole(node.As<ast::DropRoleStmt>());
+    default: return UnsupportedError("{} is not supported", prepared.statement->tag);
+  }
+}
+
+Status Session::Impl::RunDdl(const Prepared& prepared, ResultSink* sink, std::string* tag) {
+  CELLAR_TRY(EnsureTransaction(false));
+  CELLAR_TRY(CheckWritable(prepared.statement->tag));
+  return Ddl(this, sink).Run(prepared, tag);
+}
+
+// ---- Temporary schemas
+// --------------------------------------------------------------------------------------
+
+namespace {
+
+Status DropSchemaAndTables(catalog::CatalogEditor* editor, table::Access* access,
+                           catalog::NamespaceId space) {
+  for (const catalog::TablePtr& table : editor->snapshot()->ListTables(space)) {
+    if (table->kind == catalog::RelationKind::kTable) CELLAR_TRY(access->ClearTable(*table));
+    CELLAR_TRY(editor->DropTable(table->id));
+  }
+  return editor->DropNamespace(space);
+}
+
+Status DropInOwnTransaction(Database::Impl* db, catalog::NamespaceId space) {
+  std::unique_ptr<kv::Transaction> transaction = db->engine->Begin();
+  CancelToken cancel;
+  table::Access access(transaction.get(), &cancel);
+  catalog::CatalogEditor editor(db->catalog.get(), transaction.get());
+  CELLAR_TRY(DropSchemaAndTables(&editor, &access, space));
+  CELLAR_TRY_ASSIGN(uint64_t version, transaction->Commit());
+  db->catalog->Publish(editor, version);
+  return Status();
+}
+
+}  // namespace
+
+Result<catalog::NamespaceId> Session::Impl::TemporaryNamespace() {
+  if (temporary_namespace.value != 0 &&
+      CurrentCatalog()->GetNamespace(temporary_namespace) != nullptr) {
+    return temporary_namespace;
+  }
+  CELLAR_TRY_ASSIGN(catalog::NamespacePtr space,
+                    Editor().CreateNamespace(database_id, fmt::format("pg_temp_{}", pid), user));
+  temporary_namespace = space->id;
+  return temporary_namespace;
+}
+
+void Session::Impl::DropTemporarySchema() {
+  if (temporary_namespace.value == 0 ||
+      db->catalog->Current()->GetNamespace(temporary_namespace) == nullptr)
+    return;
+  constexpr int kAttempts = 10;
+  for (int i = 0; i < kAttempts; ++i) {
+    if (DropInOwnTransaction(db, temporary_namespace).code() != Code::kConflict) return;
+  }
+}
+
+Status DropLeftoverTemporarySchemas(Database::Impl* db) {
+  for (const catalog::NamespacePtr& database :
+       db->catalog->Current()->ListNamespaces(catalog::kRootNamespace)) {
+    for (const catalog::NamespacePtr& schema :
+         db->catalog->Current()->ListNamespaces(database->id)) {
+      if (schema->name.substr(0, 8) == "pg_temp_") CELLAR_TRY(DropInOwnTransaction(db, schema->id));
+    }
+  }
+  return Status();
+}
+
+}  // namespace cellar::session

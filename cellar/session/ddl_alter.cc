@@ -1,0 +1,823 @@
+// ALTER TABLE. What needs no look at the rows costs O(1); the rest reads or rewrites them in the
+// same transaction.
+#include <algorithm>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/session/ddl.h"
+#include "cellar/sql/parser/deparse.h"
+
+namespace cellar::session {
+
+namespace {
+
+catalog::ColumnDescriptor* FindMutable(catalog::TableDescriptor* table, std::string_view name) {
+  for (catalog::ColumnDescriptor& column : table->columns) {
+    if (!column.dropped && !column.hidden && column.name == name) return &column;
+  }
+  return nullptr;
+}
+
+Status NoColumn(std::string_view name, std::string_view table) {
+  return SqlError(Code::kNotFound, sqlstate::kUndefinedColumn,
+                  "column \"{}\" of relation \"{}\" does not exist", name, table);
+}
+
+std::vector<catalog::ColumnId> Living(const catalog::TableDescriptor& table) {
+  std::vector<catalog::ColumnId> columns;
+  for (const catalog::ColumnDescriptor& column : table.columns) {
+    if (!column.dropped) columns.push_back(column.id);
+  }
+  return columns;
+}
+
+bool Uses(const catalog::IndexDescriptor& index, catalog::ColumnId column) {
+  return std::any_of(index.key.begin(), index.key.end(),
+                     [column](const auto& part) { return part.column == column; }) ||
+         std::find(index.stored.begin(), index.stored.end(), column) != index.stored.end();
+}
+
+// Every index gets a new id: its entries will be written anew.
+void RenewIndexes(catalog::TableDescriptor* table) {
+  for (catalog::IndexDescriptor& index : table->indexes) {
+    index.id = catalog::IndexId{table->next_index_id};
+    table->next_index_id += index.primary ? codec::kIndexIdsOfPrimary : 1;
+  }
+}
+
+}  // namespace
+
+Status Ddl::AlterTable(const ast::AlterTableStmt& statement) {
+  if (statement.object_type == ast::ObjectType::kIndex) {
+    return Status();  // storage options of indexes mean nothing here
+  }
+  Result<catalog::TablePtr> found = FindRelation(statement.table);
+  if (!found.ok()) {
+    if (!statement.if_exists || found.status().code() != Code::kNotFound) return found.status();
+    return Notice(Severity::kNotice, "00000",
+                  fmt::format("relation \"{}\" does not exist, skipping", statement.table.name));
+  }
+  catalog::TablePtr table = *found;
+  for (const ast::AlterTableCommand& command : statement.commands)
+    CELLAR_TRY(AlterOne(command, &table));
+  return Status();
+}
+
+Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* table) {
+  using Kind = ast::AlterTableKind;
+  if ((*table)->kind != catalog::RelationKind::kTable && command.kind != Kind::kChangeOwner) {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not a table",
+                    (*table)->name);
+  }
+  catalog::TableDescriptor next = **table;
+  auto update = [&]() -> Status {
+    CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
+    return Status();
+  };
+  catalog::ColumnDescriptor* column =
+      command.name.empty() ? nullptr : FindMutable(&next, command.name);
+  switch (command.kind) {
+    case Kind::kAddColumn: return AddColumn(command, table);
+    case Kind::kDropColumn: return DropColumn(command, table);
+    case Kind::kSetType: return ChangeType(command, table);
+    case Kind::kAddConstraint: return AddConstraint(command, table);
+    case Kind::kDropConstraint: return DropConstraint(command, table);
+    case Kind::kSetDefault:
+      if (column == nullptr) return NoColumn(command.name, next.name);
+      if (!column->generated_sql.empty()) {
+        return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                        "column \"{}\" of relation \"{}\" is a generated column", column->name,
+                        next.name);
+      }
+      CELLAR_TRY(SetDefault(*command.expr, &next, column));
+      return update();
+    case Kind::kDropDefault:
+      if (column == nullptr) return NoColumn(command.name, next.name);
+      column->default_sql.clear();
+      return update();
+    case Kind::kSetNotNull:
+      if (column == nullptr) return NoColumn(command.name, next.name);
+      if (column->not_null) return Status();
+      CELLAR_TRY(VerifyNotNull(*table, column->id));
+      column->not_null = true;
+      return update();
+    case Kind::kDropNotNull:
+      if (column == nullptr) return NoColumn(command.name, next.name);
+      for (const catalog::IndexColumn& part : next.primary().key) {
+        if (part.column == column->id) {
+          return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
+                          "column \"{}\" is in a primary key", column->name);
+        }
+      }
+      if (column->identity != catalog::Identity::kNone) {
+        return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                        "column \"{}\" of relation \"{}\" is an identity column", column->name,
+                        next.name);
+      }
+      column->not_null = false;
+      return update();
+    case Kind::kDropExpression:
+      if (column == nullptr) return NoColumn(command.name, next.name);
+      column->generated_sql.clear();
+      return update();
+    case Kind::kAddIdentity: {
+      if (column == nullptr) return NoColumn(command.name, next.name);
+      if (column->identity != catalog::Identity::kNone) {
+        return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                        "column \"{}\" of relation \"{}\" is already an identity column",
+                        column->name, next.name);
+      }
+      Target target{next.parent, next.name, next.temporary};
+      CELLAR_TRY_ASSIGN(catalog::TablePtr sequence,
+                        MakeSerialSequence(target, next.name, column->name, column->type,
+                                           command.constraint->options));
+      column->identity = command.constraint->generated_always ? catalog::Identity::kAlways
+                                                              : catalog::Identity::kByDefault;
+      column->sequence = sequence->id;
+      column->default_sql =
+          fmt::format("nextval({}::regclass)", sql::QuoteLiteral(s_.QualifiedName(*sequence)));
+      const catalog::ColumnId id = column->id;
+      CELLAR_TRY(update());
+      return OwnSequence(sequence->id, (*table)->id, id);
+    }
+    case Kind::kSetIdentity: {
+      if (column == nullptr) return NoColumn(command.name, next.name);
+      catalog::TablePtr sequence = Catalog()->GetTable(column->sequence);
+      if (column->identity == catalog::Identity::kNone || sequence == nullptr) {
+        return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                        "column \"{}\" of relation \"{}\" is not an identity column", column->name,
+                        next.name);
+      }
+      ast::OptionList options;
+      for (const ast::Option& option : command.options) {
+        if (option.name == "generated") {
+          column->identity =
+              option.ToBool().value ? catalog::Identity::kAlways : catalog::Identity::kByDefault;
+          continue;
+        }
+        ast::Option copy;
+        copy.name = option.name;
+        copy.value_kind = option.value_kind;
+        copy.boolean = option.boolean;
+        copy.integer = option.integer;
+        copy.text = option.text;
+        options.push_back(std::move(copy));
+      }
+      catalog::TableDescriptor changed = *sequence;
+      std::optional<int64_t> restart;
+      CELLAR_TRY(ApplySequenceOptions(options, false, &changed, &restart));
+      CELLAR_TRY_ASSIGN(catalog::TablePtr stored, Editor().UpdateTable(std::move(changed)));
+      if (restart) CELLAR_TRY(s_.db->sequences->Set(*stored, *restart, false));
+      return update();
+    }
+    case Kind::kDropIdentity: {
+      if (column == nullptr) return NoColumn(command.name, next.name);
+      if (column->identity == catalog::Identity::kNone) {
+        if (command.if_exists) {
+          return Notice(
+              Severity::kNotice, "00000",
+              fmt::format("column \"{}\" of relation \"{}\" is not an identity column, skipping",
+                          column->name, next.name));
+        }
+        return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                        "column \"{}\" of relation \"{}\" is not an identity column", column->name,
+                        next.name);
+      }
+      const catalog::TableId sequence = column->sequence;
+      column->identity = catalog::Identity::kNone;
+      column->sequence = {};
+      column->default_sql.clear();
+      CELLAR_TRY(update());
+      return Catalog()->GetTable(sequence) == nullptr ? Status() : Editor().DropTable(sequence);
+    }
+    case Kind::kChangeOwner:
+      next.owner = command.role.kind == ast::RoleKind::kNamed ? command.role.name : s_.user;
+      if (!s_.db->roles->Find(next.owner)) {
+        return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "role \"{}\" does not exist",
+                        next.owner);
+      }
+      return update();
+    case Kind::kValidateConstraint:
+    case Kind::kSetStatistics:
+    case Kind::kSetColumnOptions:
+    case Kind::kResetColumnOptions:
+    case Kind::kSetStorage:
+    case Kind::kSetCompression:
+    case Kind::kClusterOn:
+    case Kind::kDropCluster:
+    case Kind::kSetLogged:
+    case Kind::kDropOids:
+    case Kind::kSetTablespace:
+    case Kind::kReplicaIdentity: return Status();  // hints about a storage that is not ours
+    case Kind::kSetOptions:
+    case Kind::kResetOptions:
+      for (const ast::Option& option : command.options) {
+        if (option.name == "layout" && option.ToText() != "row") {
+          return UnsupportedError("table layout \"{}\" is not supported", option.ToText());
+        }
+      }
+      return Status();
+    default: break;
+  }
+  if (!command.action.empty())
+    return UnsupportedError("ALTER TABLE ... {} is not supported", command.action);
+  return UnsupportedError("this form of ALTER TABLE is not supported");
+}
+
+Result<Value> Ddl::EvaluateDefault(const std::string& sql, Type type, bool* is_volatile) {
+  *is_volatile = false;
+  if (sql.empty()) return Value(type, Datum());
+  CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, sql::ParseExpression(sql));
+  sql::PlannerContext context = s_.MakePlannerContext({});
+  sql::EvalContext eval;
+  Arena arena;
+  s_.SetUpContext(&eval);
+  eval.set_arena(&arena);
+  context.fold = &eval;
+  CELLAR_TRY_ASSIGN(sql::ExprPtr bound, sql::BindTableExpression(*parsed, nullptr, type, context));
+  sql::VisitExpr(*bound, [is_volatile](const sql::Expr& part) {
+    if (part.kind == sql::ExprKind::kCall &&
+        part.function->volatility == sql::Volatility::kVolatile) {
+      *is_volatile = true;
+    }
+  });
+  if (*is_volatile) return Value(type, Datum());
+  CELLAR_TRY_ASSIGN(Datum value, sql::EvalScalar(*bound, eval));
+  return Value(type, value);
+}
+
+Status Ddl::AddColumn(const ast::AlterTableCommand& command, catalog::TablePtr* table) {
+  const ast::ColumnDef& definition = *command.column;
+  if ((*table)->FindColumn(definition.name) != nullptr) {
+    if (command.if_exists) {
+      return Notice(Severity::kNotice, sqlstate::kDuplicateColumn,
+                    fmt::format("column \"{}\" of relation \"{}\" already exists, skipping",
+                                definition.name, (*table)->name));
+    }
+    return SqlError(Code::kExists, sqlstate::kDuplicateColumn,
+                    "column \"{}\" of relation \"{}\" already exists", definition.name,
+                    (*table)->name);
+  }
+  catalog::TableDescriptor next = **table;
+  Target target{next.parent, next.name, next.temporary};
+  int serial = 0;
+  CELLAR_TRY_ASSIGN(catalog::ColumnDescriptor column,
+                    MakeColumn(definition, target, next.name, &serial));
+  column.id = catalog::ColumnId{next.next_column_id++};
+  const catalog::ColumnId id = column.id;
+  next.columns.push_back(std::move(column));
+
+  // Column properties first; keys and references need the column to exist in the stored table.
+  std::vector<const ast::Constraint*> later;
+  for (const ast::Constraint& constraint : definition.constraints) {
+    catalog::ColumnDescriptor& added = next.columns.back();
+    switch (constraint.kind) {
+      case ast::ConstraintKind::kNotNull: added.not_null = true; break;
+      case ast::ConstraintKind::kDefault:
+        CELLAR_TRY(SetDefault(*constraint.expr, &next, &added));
+        break;
+      case ast::ConstraintKind::kGenerated:
+        CELLAR_TRY(CheckExpression(*constraint.expr, &next, added.type));
+        added.generated_sql = sql::DeparseExpr(*constraint.expr);
+        break;
+      case ast::ConstraintKind::kNull:
+      case ast::ConstraintKind::kIdentity: break;
+      default: later.push_back(&constraint);
+    }
+  }
+  catalog::ColumnDescriptor& added = next.columns.back();
+  bool is_volatile = false;
+  CELLAR_TRY_ASSIGN(Value initial, EvaluateDefault(added.default_sql, added.type, &is_volatile));
+  const bool rewrite = is_volatile || !added.generated_sql.empty();
+  const bool not_null = added.not_null;
+  if (!rewrite) added.initial_value = initial;
+  if (rewrite) RenewIndexes(&next);
+  CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
+  if (rewrite) {
+    const catalog::ColumnDescriptor& stored = *made->FindColumn(id);
+    const std::string& text =
+        stored.generated_sql.empty() ? stored.default_sql : stored.generated_sql;
+    CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, sql::ParseExpression(text));
+    sql::PlannerContext context = s_.MakePlannerContext({});
+    sql::EvalContext eval;
+    Arena arena;
+    s_.SetUpContext(&eval);
+    eval.set_arena(&arena);
+    context.fold = &eval;
+    CELLAR_TRY_ASSIGN(
+        sql::ExprPtr bound,
+        sql::BindTableExpression(*parsed, stored.generated_sql.empty() ? nullptr : table->get(),
+                                 stored.type, context));
+    sql::Evaluator evaluator(bound.get());
+    auto convert = [&](const RowBatch& from, RowBatch* to) -> Status {
+      Arena values;
+      eval.set_arena(&values);
+      const size_t width = from.num_columns();
+      CELLAR_TRY_ASSIGN(const ColumnVector* column,
+                        evaluator.Eval(from, sql::Selection{nullptr, from.size()}, eval));
+      for (size_t row = 0; row < from.size(); ++row) {
+        for (size_t c = 0; c < width; ++c) to->column(c).Set(row, from.column(c).Get(row));
+        to->column(width).Set(row, CopyDatum(column->Get(row), stored.type, to->arena()));
+      }
+      return Status();
+    };
+    CELLAR_TRY(s_.transaction->access->Rewrite(*table, made, convert));
+  }
+  if (not_null && (rewrite || initial.is_null())) CELLAR_TRY(VerifyNotNull(made, id));
+  *table = made;
+  if (made->FindColumn(id)->sequence.value != 0) {
+    CELLAR_TRY(OwnSequence(made->FindColumn(id)->sequence, made->id, id));
+  }
+  for (const ast::Constraint* constraint : later) {
+    catalog::TableDescriptor with = **table;
+    std::vector<PendingForeignKey> foreign_keys;
+    ast::ColumnDef only;
+    if (constraint->kind == ast::ConstraintKind::kForeignKey) {
+      CELLAR_TRY_ASSIGN(catalog::ForeignKey key,
+                        MakeForeignKey(*constraint, {definition.name}, with));
+      CELLAR_TRY(VerifyForeignKey(*table, key));
+      with.foreign_keys.push_back(std::move(key));
+      CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(with)));
+    } else if (constraint->kind == ast::ConstraintKind::kCheck) {
+      CELLAR_TRY(AddCheck(*constraint, definition.name, &with));
+      CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(with)));
+      CELLAR_TRY(VerifyCheck(*table, (*table)->checks.back()));
+    } else if (constraint->kind == ast::ConstraintKind::kUnique) {
+      CELLAR_TRY(AddKey(*constraint, {definition.name}, &with));
+      CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(with)));
+      CELLAR_TRY(s_.transaction->access->BuildIndex(*table, (*table)->indexes.back().id));
+    } else if (constraint->kind == ast::ConstraintKind::kPrimaryKey) {
+      CELLAR_TRY(VerifyNotNull(*table, id));
+      CELLAR_TRY(AddKey(*constraint, {definition.name}, &with));
+      CELLAR_TRY(ReplacePrimary(std::move(with), table));
+    } else {
+      return UnsupportedError("this column constraint is not supported");
+    }
+  }
+  return Status();
+}
+
+// `next` has its new primary index in front of the old one, which held the hidden row id.
+Status Ddl::ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* table) {
+  if (next.indexes.size() > 1 && next.indexes[1].primary) {
+    for (const catalog::IndexColumn& part : next.indexes[1].key) {
+      for (catalog::ColumnDescriptor& column : next.columns) {
+        if (column.id == part.column && column.hidden) column.dropped = true;
+      }
+    }
+    next.indexes.erase(next.indexes.begin() + 1);
+  }
+  RenewIndexes(&next);
+  CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
+  // Columns are matched by id: positions among the living columns of either side.
+  std::vector<int> sources;
+  const std::vector<catalog::ColumnId> old_living = Living(**table);
+  for (catalog::ColumnId id : Living(*made)) {
+    auto at = std::find(old_living.begin(), old_living.end(), id);
+    sources.push_back(at == old_living.end() ? -1 : static_cast<int>(at - old_living.begin()));
+  }
+  auto convert = [&sources](const RowBatch& from, RowBatch* to) -> Status {
+    for (size_t row = 0; row < from.size(); ++row) {
+      for (size_t c = 0; c < sources.size(); ++c) {
+        to->column(c).Set(
+            row, sources[c] < 0 ? Datum() : from.column(static_cast<size_t>(sources[c])).Get(row));
+      }
+    }
+    return Status();
+  };
+  CELLAR_TRY(s_.transaction->access->Rewrite(*table, made, convert));
+  *table = made;
+  return Status();
+}
+
+Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr* table) {
+  catalog::TableDescriptor next = **table;
+  catalog::ColumnDescriptor* column = FindMutable(&next, command.name);
+  if (column == nullptr) {
+    if (command.if_exists) {
+      return Notice(Severity::kNotice, "00000",
+                    fmt::format("column \"{}\" of relation \"{}\" does not exist, skipping",
+                                command.name, next.name));
+    }
+    return NoColumn(command.name, next.name);
+  }
+  const catalog::ColumnId id = column->id;
+  for (const catalog::TablePtr& other : Catalog()->ListReferencing((*table)->id)) {
+    for (const catalog::ForeignKey& key : other->foreign_keys) {
+      if (key.referenced_table != (*table)->id ||
+          std::find(key.referenced_columns.begin(), key.referenced_columns.end(), id) ==
+              key.referenced_columns.end()) {
+        continue;
+      }
+      if (!command.cascade) {
+        return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
+                        "cannot drop column {} of table {} because other objects depend on it",
+                        command.name, next.name)
+            .WithDetail(fmt::format("constraint {} on table {} depends on column {} of table {}",
+                                    key.name, other->name, command.name, next.name))
+            .WithHint("Use DROP ... CASCADE to drop the dependent objects too.");
+      }
+      if (other->id == next.id) continue;
+      catalog::TableDescriptor changed = *other;
+      changed.foreign_keys.erase(
+          std::remove_if(
+              changed.foreign_keys.begin(), changed.foreign_keys.end(),
+              [&key](const catalog::ForeignKey& candidate) { return candidate.name == key.name; }),
+          changed.foreign_keys.end());
+      CELLAR_TRY(Editor().UpdateTable(std::move(changed)).status());
+    }
+  }
+  // Checks and generated columns that mention the column.
+  catalog::TableDescriptor without = next;
+  FindMutable(&without, command.name)->dropped = true;
+  for (const catalog::ColumnDescriptor& other : next.columns) {
+    if (other.dropped || other.generated_sql.empty() || other.id == id) continue;
+    CELLAR_TRY_ASSIGN(ast::ExprPtr expr, sql::ParseExpression(other.generated_sql));
+    if (!CheckExpression(*expr, &without, other.type).ok()) {
+      return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
+                      "cannot drop column {} of table {} because other objects depend on it",
+                      command.name, next.name)
+          .WithDetail(fmt::format("column {} of table {} depends on column {} of table {}",
+                                  other.name, next.name, command.name, next.name));
+    }
+  }
+  std::vector<catalog::CheckConstraint> checks;
+  for (catalog::CheckConstraint& check : next.checks) {
+    CELLAR_TRY_ASSIGN(ast::ExprPtr expr, sql::ParseExpression(check.expression));
+    if (CheckExpression(*expr, &without, MakeType(TypeId::kBool)).ok()) checks.push_back(check);
+  }
+  next.checks = std::move(checks);
+  next.foreign_keys.erase(std::remove_if(next.foreign_keys.begin(), next.foreign_keys.end(),
+                                         [id](const catalog::ForeignKey& key) {
+                                           return std::find(key.columns.begin(), key.columns.end(),
+                                                            id) != key.columns.end();
+                                         }),
+                          next.foreign_keys.end());
+  const catalog::TableId sequence = column->sequence;
+  const bool in_primary = Uses(next.primary(), id);
+  std::vector<catalog::IndexId> cleared;
+  for (size_t i = 1; i < next.indexes.size();) {
+    if (!Uses(next.indexes[i], id)) {
+      ++i;
+      continue;
+    }
+    cleared.push_back(next.indexes[i].id);
+    next.indexes.erase(next.indexes.begin() + static_cast<ptrdiff_t>(i));
+  }
+  column->dropped = true;
+  column->not_null = false;
+  column->default_sql.clear();
+  column->generated_sql.clear();
+  column->identity = catalog::Identity::kNone;
+  column->sequence = {};
+  if (in_primary) {
+    // The table falls back to a hidden row id.
+    catalog::ColumnDescriptor row_id = HiddenRowId();
+    row_id.id = catalog::ColumnId{next.next_column_id++};
+    catalog::IndexDescriptor primary;
+    primary.primary = primary.unique = true;
+    primary.name = ChooseName(next, "", "rowid", next.parent);
+    primary.key.push_back(
+        {row_id.id, "", codec::Direction::kAscending, codec::NullPlacement::kLast});
+    next.columns.push_back(std::move(row_id));
+    next.indexes.insert(next.indexes.begin(), std::move(primary));
+    CELLAR_TRY(ReplacePrimary(std::move(next), table));
+  } else {
+    for (catalog::IndexId index : cleared)
+      CELLAR_TRY(s_.transaction->access->ClearIndex(**table, index));
+    CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
+  }
+  if (sequence.value != 0 && Catalog()->GetTable(sequence) != nullptr)
+    CELLAR_TRY(Editor().DropTable(sequence));
+  return Status();
+}
+
+Status Ddl::ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr* table) {
+  catalog::TableDescriptor next = **table;
+  catalog::ColumnDescriptor* column = FindMutable(&next, command.name);
+  if (column == nullptr) return NoColumn(command.name, next.name);
+  int serial = 0;
+  CELLAR_TRY_ASSIGN(Type type, sql::ResolveTypeName(command.column->type, &serial));
+  if (!IsStorable(type)) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
+                    "column \"{}\" has pseudo-type {}", command.name, FormatType(type));
+  }
+  if (type == column->type && command.expr == nullptr) return Status();
+  sql::PlannerContext context = s_.MakePlannerContext({});
+  sql::EvalContext eval;
+  Arena arena;
+  s_.SetUpContext(&eval);
+  eval.set_arena(&arena);
+  context.fold = &eval;
+  sql::ExprPtr bound;
+  if (command.expr != nullptr) {
+    Result<sql::ExprPtr> result =
+        sql::BindTableExpression(*command.expr, table->get(), type, context);
+    if (!result.ok()) return result.status();
+    bound = std::move(*result);
+  } else {
+    const std::vector<catalog::ColumnId> living = Living(**table);
+    const auto position = std::find(living.begin(), living.end(), column->id) - living.begin();
+    Result<sql::ExprPtr> result =
+        sql::CastTo(sql::MakeColumn(static_cast<int>(position), column->type), type,
+                    sql::CastContext::kAssignment, &eval);
+    if (!result.ok()) {
+      return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                      "column \"{}\" cannot be cast automatically to type {}", command.name,
+                      FormatType(type))
+          .WithHint(fmt::format("You might need to specify \"USING {}::{}\".",
+                                sql::QuoteIdentifier(command.name), FormatType(type)));
+    }
+    bound = std::move(*result);
+  }
+  const catalog::ColumnId id = column->id;
+  column->type = type;
+  column->initial_value.reset();
+  if (!column->default_sql.empty()) {
+    CELLAR_TRY_ASSIGN(ast::ExprPtr expr, sql::ParseExpression(column->default_sql));
+    if (!CheckExpression(*expr, nullptr, type).ok()) {
+      return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                      "default for column \"{}\" cannot be cast automatically to type {}",
+                      command.name, FormatType(type));
+    }
+  }
+  RenewIndexes(&next);
+  CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
+  const std::vector<catalog::ColumnId> living = Living(*made);
+  const size_t position =
+      static_cast<size_t>(std::find(living.begin(), living.end(), id) - living.begin());
+  sql::Evaluator evaluator(bound.get());
+  auto convert = [&](const RowBatch& from, RowBatch* to) -> Status {
+    Arena values;
+    eval.set_arena(&values);
+    CELLAR_TRY_ASSIGN(const ColumnVector* column_values,
+                      evaluator.Eval(from, sql::Selection{nullptr, from.size()}, eval));
+    for (size_t row = 0; row < from.size(); ++row) {
+      for (size_t c = 0; c < from.num_columns(); ++c) {
+        if (c == position)
+          to->column(c).Set(row, CopyDatum(column_values->Get(row), type, to->arena()));
+        else
+          to->column(c).Set(row, from.column(c).Get(row));
+      }
+    }
+    return Status();
+  };
+  CELLAR_TRY(s_.transaction->access->Rewrite(*table, made, convert));
+  *table = made;
+  if (made->FindColumn(id)->not_null) CELLAR_TRY(VerifyNotNull(made, id));
+  return Status();
+}
+
+Status Ddl::AddConstraint(const ast::AlterTableCommand& command, catalog::TablePtr* table) {
+  const ast::Constraint& constraint = *command.constraint;
+  catalog::TableDescriptor next = **table;
+  if (!constraint.using_index.empty()) {
+    return UnsupportedError("ADD CONSTRAINT USING INDEX is not supported");
+  }
+  std::vector<PendingForeignKey> foreign_keys;
+  CELLAR_TRY(AddTableConstraint(constraint, &next, &foreign_keys));
+  switch (constraint.kind) {
+    case ast::ConstraintKind::kPrimaryKey: {
+      for (const catalog::IndexColumn& part : next.primary().key) {
+        if (!(*table)->FindColumn(part.column)->not_null)
+          CELLAR_TRY(VerifyNotNull(*table, part.column));
+      }
+      return ReplacePrimary(std::move(next), table);
+    }
+    case ast::ConstraintKind::kUnique: {
+      CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
+      return s_.transaction->access->BuildIndex(*table, (*table)->indexes.back().id);
+    }
+    case ast::ConstraintKind::kCheck: {
+      CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
+      return constraint.not_valid ? Status() : VerifyCheck(*table, (*table)->checks.back());
+    }
+    default: {
+      CELLAR_TRY_ASSIGN(catalog::ForeignKey key,
+                        MakeForeignKey(constraint, constraint.columns, next));
+      for (const catalog::ForeignKey& other : next.foreign_keys) {
+        if (other.name == key.name) {
+          return SqlError(Code::kExists, sqlstate::kDuplicateObject,
+                          "constraint \"{}\" for relation \"{}\" already exists", key.name,
+                          next.name);
+        }
+      }
+      if (!constraint.not_valid) CELLAR_TRY(VerifyForeignKey(*table, key));
+      next.foreign_keys.push_back(std::move(key));
+      CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
+      return Status();
+    }
+  }
+}
+
+Status Ddl::DropConstraint(const ast::AlterTableCommand& command, catalog::TablePtr* table) {
+  catalog::TableDescriptor next = **table;
+  auto check = std::find_if(next.checks.begin(), next.checks.end(),
+                            [&](const auto& candidate) { return candidate.name == command.name; });
+  if (check != next.checks.end()) {
+    next.checks.erase(check);
+    CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
+    return Status();
+  }
+  auto key = std::find_if(next.foreign_keys.begin(), next.foreign_keys.end(),
+                          [&](const auto& candidate) { return candidate.name == command.name; });
+  if (key != next.foreign_keys.end()) {
+    next.foreign_keys.erase(key);
+    CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
+    return Status();
+  }
+  auto index = std::find_if(next.indexes.begin(), next.indexes.end(), [&](const auto& candidate) {
+    return candidate.constraint && candidate.name == command.name;
+  });
+  if (index == next.indexes.end()) {
+    if (command.if_exists) {
+      return Notice(Severity::kNotice, "00000",
+                    fmt::format("constraint \"{}\" of relation \"{}\" does not exist, skipping",
+                                command.name, next.name));
+    }
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedObject,
+                    "constraint \"{}\" of relation \"{}\" does not exist", command.name, next.name);
+  }
+  for (const catalog::TablePtr& other : Catalog()->ListReferencing(next.id)) {
+    catalog::TableDescriptor changed = *other;
+    for (size_t i = 0; i < changed.foreign_keys.size();) {
+      const catalog::ForeignKey& candidate = changed.foreign_keys[i];
+      bool uses = candidate.referenced_table == next.id &&
+                  candidate.referenced_columns.size() == index->key.size();
+      for (const catalog::IndexColumn& part : index->key) {
+        uses = uses &&
+               std::find(candidate.referenced_columns.begin(), candidate.referenced_columns.end(),
+                         part.column) != candidate.referenced_columns.end();
+      }
+      if (!uses) {
+        ++i;
+        continue;
+      }
+      if (!command.cascade) {
+        return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
+                        "cannot drop constraint {} on table {} because other objects depend on it",
+                        command.name, next.name)
+            .WithDetail(fmt::format("constraint {} on table {} depends on index {}", candidate.name,
+                                    other->name, command.name))
+            .WithHint("Use DROP ... CASCADE to drop the dependent objects too.");
+      }
+      changed.foreign_keys.erase(changed.foreign_keys.begin() + static_cast<ptrdiff_t>(i));
+    }
+    if (changed.foreign_keys.size() == other->foreign_keys.size()) continue;
+    if (other->id == next.id)
+      next.foreign_keys = changed.foreign_keys;
+    else
+      CELLAR_TRY(Editor().UpdateTable(std::move(changed)).status());
+  }
+  if (index->primary) {
+    catalog::ColumnDescriptor row_id = HiddenRowId();
+    row_id.id = catalog::ColumnId{next.next_column_id++};
+    next.columns.push_back(row_id);
+    next.indexes.erase(index);
+    catalog::IndexDescriptor primary;
+    primary.primary = primary.unique = true;
+    primary.name = ChooseName(next, "", "rowid", next.parent);
+    primary.key.push_back(
+        {row_id.id, "", codec::Direction::kAscending, codec::NullPlacement::kLast});
+    next.indexes.insert(next.indexes.begin(), std::move(primary));
+    return ReplacePrimary(std::move(next), table);
+  }
+  const catalog::IndexId id = index->id;
+  next.indexes.erase(index);
+  CELLAR_TRY(s_.transaction->access->ClearIndex(**table, id));
+  CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
+  return Status();
+}
+
+Status Ddl::ForEachBatch(const catalog::TablePtr& table,
+                         const std::function<Status(RowBatch*)>& visit) {
+  table::ScanSpec spec;
+  spec.table = table;
+  spec.index = table->primary().id;
+  spec.spans = {table::Span{}};
+  spec.columns = Living(*table);
+  CELLAR_TRY_ASSIGN(std::unique_ptr<table::Reader> reader,
+                    s_.transaction->access->Scan(std::move(spec)));
+  RowBatch batch;
+  while (true) {
+    CELLAR_TRY(s_.cancel.Check());
+    CELLAR_TRY_ASSIGN(bool more, reader->Next(&batch));
+    if (!more) return Status();
+    CELLAR_TRY(visit(&batch));
+  }
+}
+
+Status Ddl::VerifyNotNull(const catalog::TablePtr& table, catalog::ColumnId column) {
+  const std::vector<catalog::ColumnId> living = Living(*table);
+  const size_t position =
+      static_cast<size_t>(std::find(living.begin(), living.end(), column) - living.begin());
+  return ForEachBatch(table, [&](RowBatch* batch) -> Status {
+    for (size_t row = 0; row < batch->size(); ++row) {
+      if (!batch->column(position).IsNull(row)) continue;
+      const std::string& name = table->FindColumn(column)->name;
+      return SqlError(Code::kConstraint, sqlstate::kNotNullViolation,
+                      "column \"{}\" of relation \"{}\" contains null values", name, table->name)
+          .WithTable("", table->name)
+          .WithColumn(name);
+    }
+    return Status();
+  });
+}
+
+Status Ddl::VerifyCheck(const catalog::TablePtr& table, const catalog::CheckConstraint& check) {
+  CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, sql::ParseExpression(check.expression));
+  sql::PlannerContext context = s_.MakePlannerContext({});
+  sql::EvalContext eval;
+  Arena arena;
+  s_.SetUpContext(&eval);
+  eval.set_arena(&arena);
+  context.fold = &eval;
+  CELLAR_TRY_ASSIGN(sql::ExprPtr bound, sql::BindTableExpression(*parsed, table.get(),
+                                                                 MakeType(TypeId::kBool), context));
+  sql::Evaluator evaluator(bound.get());
+  return ForEachBatch(table, [&](RowBatch* batch) -> Status {
+    Arena values;
+    eval.set_arena(&values);
+    CELLAR_TRY_ASSIGN(const ColumnVector* holds,
+                      evaluator.Eval(*batch, sql::Selection{nullptr, batch->size()}, eval));
+    for (size_t row = 0; row < batch->size(); ++row) {
+      if (holds->IsNull(row) || holds->ints()[row] != 0) continue;
+      return SqlError(Code::kConstraint, sqlstate::kCheckViolation,
+                      "check constraint \"{}\" of relation \"{}\" is violated by some row",
+                      check.name, table->name)
+          .WithTable("", table->name)
+          .WithConstraint(check.name);
+    }
+    return Status();
+  });
+}
+
+Status Ddl::VerifyForeignKey(const catalog::TablePtr& table, const catalog::ForeignKey& key) {
+  catalog::TablePtr referenced =
+      key.referenced_table.value == 0 ? table : Catalog()->GetTable(key.referenced_table);
+  const catalog::IndexDescriptor* found = nullptr;
+  std::vector<size_t> order;
+  for (const catalog::IndexDescriptor& index : referenced->indexes) {
+    if (!index.unique || index.key.size() != key.referenced_columns.size()) continue;
+    order.clear();
+    for (const catalog::IndexColumn& part : index.key) {
+      auto at =
+          std::find(key.referenced_columns.begin(), key.referenced_columns.end(), part.column);
+      if (at == key.referenced_columns.end()) break;
+      order.push_back(static_cast<size_t>(at - key.referenced_columns.begin()));
+    }
+    if (order.size() == index.key.size()) {
+      found = &index;
+      break;
+    }
+  }
+  if (found == nullptr)
+    return InternalError("foreign key \"{}\" has no index to look in", key.name);
+  const std::vector<catalog::ColumnId> living = Living(*table);
+  std::vector<size_t> positions;
+  std::vector<Type> types;
+  for (size_t k : order) {
+    positions.push_back(static_cast<size_t>(
+        std::find(living.begin(), living.end(), key.columns[k]) - living.begin()));
+    types.push_back(table->FindColumn(key.columns[k])->type);
+  }
+  table::ScanSpec spec;
+  spec.table = referenced;
+  spec.index = found->id;
+  for (const catalog::IndexColumn& part : found->key) spec.columns.push_back(part.column);
+  return ForEachBatch(table, [&](RowBatch* batch) -> Status {
+    RowBatch keys, rows;
+    keys.Reset(types);
+    for (size_t row = 0; row < batch->size(); ++row) {
+      std::vector<Datum> values;
+      bool null = false;
+      for (size_t position : positions) {
+        values.push_back(batch->column(position).Get(row));
+        null |= values.back().is_null();
+      }
+      if (!null) keys.AppendRow(values);
+    }
+    std::vector<uint32_t> key_row;
+    CELLAR_TRY(s_.transaction->access->Lookup(spec, keys, &rows, &key_row));
+    std::vector<uint8_t> present(keys.size(), 0);
+    for (uint32_t row : key_row) present[row] = 1;
+    auto missing = std::find(present.begin(), present.end(), 0);
+    if (missing == present.end()) return Status();
+    std::vector<std::string> names, texts;
+    for (size_t k = 0; k < order.size(); ++k) {
+      names.push_back(table->FindColumn(key.columns[order[k]])->name);
+      std::string text;
+      AppendDatumText(keys.column(k).Get(static_cast<size_t>(missing - present.begin())), types[k],
+                      s_.settings.format(), &text);
+      texts.push_back(text);
+    }
+    return SqlError(Code::kConstraint, sqlstate::kForeignKeyViolation,
+                    "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+                    table->name, key.name)
+        .WithDetail(fmt::format("Key ({})=({}) is not present in table \"{}\".",
+                                JoinNames(names, ", "), JoinNames(texts, ", "), referenced->name))
+        .WithTable("", table->name)
+        .WithConstraint(key.name);
+  });
+}
+
+}  // namespace cellar::session

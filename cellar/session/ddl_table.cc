@@ -1,0 +1,735 @@
+// CREATE TABLE: columns, keys, checks and references of a new table.
+#include <algorithm>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/session/ddl.h"
+#include "cellar/sql/parser/deparse.h"
+
+namespace cellar::session {
+
+namespace {
+
+constexpr size_t kMaxColumns = 1600;
+constexpr size_t kMaxIndexColumns = 32;
+constexpr size_t kMaxNameBytes = 63;
+
+catalog::ForeignKeyAction ActionOf(ast::FkAction action) {
+  switch (action) {
+    case ast::FkAction::kNoAction: return catalog::ForeignKeyAction::kNoAction;
+    case ast::FkAction::kRestrict: return catalog::ForeignKeyAction::kRestrict;
+    case ast::FkAction::kCascade: return catalog::ForeignKeyAction::kCascade;
+    case ast::FkAction::kSetNull: return catalog::ForeignKeyAction::kSetNull;
+    case ast::FkAction::kSetDefault: return catalog::ForeignKeyAction::kSetDefault;
+  }
+  return catalog::ForeignKeyAction::kNoAction;
+}
+
+catalog::ColumnDescriptor* FindMutable(catalog::TableDescriptor* table, std::string_view name) {
+  for (catalog::ColumnDescriptor& column : table->columns) {
+    if (!column.dropped && !column.hidden && column.name == name) return &column;
+  }
+  return nullptr;
+}
+
+bool SameColumns(const std::vector<catalog::IndexColumn>& key,
+                 const std::vector<catalog::ColumnId>& columns) {
+  if (key.size() != columns.size()) return false;
+  for (catalog::ColumnId column : columns) {
+    if (std::none_of(key.begin(), key.end(), [column](const catalog::IndexColumn& part) {
+          return part.column == column;
+        })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Type TypeOfSerial(int serial) {
+  return MakeType(serial == 2 ? TypeId::kInt2 : serial == 8 ? TypeId::kInt8 : TypeId::kInt4);
+}
+
+}  // namespace
+
+std::string JoinNames(const std::vector<std::string>& names, std::string_view separator) {
+  std::string joined;
+  for (const std::string& name : names) {
+    if (!joined.empty()) joined += separator;
+    joined += name;
+  }
+  return joined;
+}
+
+catalog::ColumnDescriptor Ddl::HiddenRowId() {
+  catalog::ColumnDescriptor column;
+  column.name = "cellar_row_id";
+  column.type = MakeType(TypeId::kInt8);
+  column.not_null = true;
+  column.hidden = true;
+  return column;
+}
+
+Result<Ddl::Target> Ddl::ResolveTarget(const ast::QualifiedName& name, bool temporary) {
+  Target target;
+  target.name = name.name;
+  const sql::NameScope& scope = s_.Scope();
+  if (!name.catalog.empty() && name.catalog != scope.database_name) {
+    return UnsupportedError("cross-database references are not implemented: \"{}.{}.{}\"",
+                            name.catalog, name.schema, name.name);
+  }
+  if (name.schema == "pg_temp") temporary = true;
+  if (temporary) {
+    if (!name.schema.empty() && name.schema != "pg_temp") {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
+                      "cannot create temporary relation in non-temporary schema");
+    }
+    CELLAR_TRY_ASSIGN(target.space, s_.TemporaryNamespace());
+    target.temporary = true;
+    return target;
+  }
+  if (!name.schema.empty()) {
+    if (s_.db->system.HasSchema(name.schema)) {
+      return SqlError(Code::kInvalid, sqlstate::kInsufficientPrivilege,
+                      "permission denied to create \"{}.{}\"", name.schema, name.name)
+          .WithDetail("System catalog modifications are currently disallowed.");
+    }
+    std::optional<catalog::NamespaceId> space = sql::FindSchema(*Catalog(), scope, name.schema);
+    if (!space) {
+      return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist",
+                      name.schema)
+          .WithLocation(name.location);
+    }
+    target.space = *space;
+    return target;
+  }
+  for (const std::string& schema : scope.search_path) {
+    std::optional<catalog::NamespaceId> space = sql::FindSchema(*Catalog(), scope, schema);
+    if (!space) continue;
+    target.space = *space;
+    return target;
+  }
+  return SqlError(Code::kInvalid, sqlstate::kInvalidSchemaName,
+                  "no schema has been selected to create in")
+      .WithLocation(name.location);
+}
+
+std::string Ddl::ChooseName(const catalog::TableDescriptor& table, const std::string& columns,
+                            const char* suffix, catalog::NamespaceId space) {
+  auto taken = [&](const std::string& name) {
+    catalog::SnapshotPtr catalog = Catalog();
+    const catalog::IndexDescriptor* index = nullptr;
+    if (catalog->FindTable(space, name) != nullptr) return true;
+    if (catalog->FindTableOfIndex(space, name, &index) != nullptr) return true;
+    if (name == table.name || table.FindIndex(name) != nullptr) return true;
+    for (const catalog::CheckConstraint& check : table.checks) {
+      if (check.name == name) return true;
+    }
+    for (const catalog::ForeignKey& key : table.foreign_keys) {
+      if (key.name == name) return true;
+    }
+    return false;
+  };
+  for (int i = 0;; ++i) {
+    // Long names lose their ends, the table's first, as PostgreSQL's makeObjectName does.
+    std::string first = table.name, second = columns;
+    std::string label = i == 0 ? suffix : fmt::format("{}{}", suffix, i);
+    const size_t overhead = label.size() + 1 + (second.empty() ? 0 : 1);
+    while (first.size() + second.size() + overhead > kMaxNameBytes) {
+      std::string& longer = first.size() > second.size() ? first : second;
+      longer.pop_back();
+      while (!longer.empty() && (static_cast<unsigned char>(longer.back()) & 0xC0) == 0x80)
+        longer.pop_back();
+    }
+    std::string name = second.empty() ? first + "_" + label : first + "_" + second + "_" + label;
+    if (!taken(name)) return name;
+  }
+}
+
+Status Ddl::CheckExpression(const ast::Expr& expr, const catalog::TableDescriptor* table,
+                            Type target) {
+  sql::PlannerContext context = s_.MakePlannerContext({});
+  sql::EvalContext fold;
+  Arena arena;
+  s_.SetUpContext(&fold);
+  fold.set_arena(&arena);
+  context.fold = &fold;
+  return sql::BindTableExpression(expr, table, target, context).status();
+}
+
+Status Ddl::SetDefault(const ast::Expr& expr, catalog::TableDescriptor* table,
+                       catalog::ColumnDescriptor* column) {
+  (void)table;
+  CELLAR_TRY(CheckExpression(expr, nullptr, column->type));
+  column->default_sql = sql::DeparseDefault(expr, FormatType(column->type));
+  return Status();
+}
+
+Result<catalog::TablePtr> Ddl::MakeSerialSequence(const Target& target,
+                                                  const std::string& table_name,
+                                                  const std::string& column, Type type,
+                                                  const ast::OptionList& options) {
+  catalog::TableDescriptor sequence;
+  sequence.parent = target.space;
+  sequence.kind = catalog::RelationKind::kSequence;
+  sequence.temporary = target.temporary;
+  sequence.owner = s_.user;
+  sequence.sequence.type = type;
+  std::optional<int64_t> restart;
+  CELLAR_TRY(ApplySequenceOptions(options, true, &sequence, &restart));
+  catalog::TableDescriptor named;
+  named.name = table_name;
+  sequence.name = ChooseName(named, column, "seq", target.space);
+  return Editor().CreateTable(std::move(sequence));
+}
+
+Status Ddl::OwnSequence(catalog::TableId id, catalog::TableId table, catalog::ColumnId column) {
+  catalog::TablePtr sequence = Catalog()->GetTable(id);
+  if (sequence == nullptr) return InternalError("sequence of a new column is gone");
+  catalog::TableDescriptor next = *sequence;
+  next.sequence.owner_table = table;
+  next.sequence.owner_column = column;
+  return Editor().UpdateTable(std::move(next)).status();
+}
+
+Result<catalog::ColumnDescriptor> Ddl::MakeColumn(const ast::ColumnDef& definition,
+                                                  const Target& target,
+                                                  const std::string& table_name, int* serial) {
+  catalog::ColumnDescriptor column;
+  column.name = definition.name;
+  *serial = 0;
+  CELLAR_TRY_ASSIGN(column.type, sql::ResolveTypeName(definition.type, serial));
+  if (!IsStorable(column.type)) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
+                    "column \"{}\" has pseudo-type {}", column.name, FormatType(column.type))
+        .WithLocation(definition.location);
+  }
+  if (!definition.collation.empty()) {
+    const std::string& name = definition.collation.name;
+    if (name != "C" && name != "POSIX" && name != "default" && name != "ucs_basic") {
+      return UnsupportedError("collation \"{}\" is not supported", name)
+          .WithLocation(definition.collation.location);
+    }
+  }
+  if (*serial != 0) {
+    column.type = TypeOfSerial(*serial);
+    column.not_null = true;
+    CELLAR_TRY_ASSIGN(catalog::TablePtr sequence,
+                      MakeSerialSequence(target, table_name, column.name, column.type, {}));
+    column.sequence = sequence->id;
+    column.default_sql =
+        fmt::format("nextval({}::regclass)", sql::QuoteLiteral(s_.QualifiedName(*sequence)));
+  }
+  for (const ast::Constraint& constraint : definition.constraints) {
+    if (constraint.kind != ast::ConstraintKind::kIdentity) continue;
+    if (!IsInteger(column.type)) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
+                      "identity column type must be smallint, integer, or bigint");
+    }
+    column.identity =
+        constraint.generated_always ? catalog::Identity::kAlways : catalog::Identity::kByDefault;
+    column.not_null = true;
+    CELLAR_TRY_ASSIGN(
+        catalog::TablePtr sequence,
+        MakeSerialSequence(target, table_name, column.name, column.type, constraint.options));
+    column.sequence = sequence->id;
+    column.default_sql =
+        fmt::format("nextval({}::regclass)", sql::QuoteLiteral(s_.QualifiedName(*sequence)));
+  }
+  return column;
+}
+
+Status Ddl::AddKey(const ast::Constraint& constraint, const std::vector<std::string>& columns,
+                   catalog::TableDescriptor* table) {
+  const bool primary = constraint.kind == ast::ConstraintKind::kPrimaryKey;
+  if (columns.size() > kMaxIndexColumns) {
+    return SqlError(Code::kLimit, sqlstate::kTooManyColumns,
+                    "cannot use more than {} columns in an index", kMaxIndexColumns);
+  }
+  if (constraint.deferrable)
+    return UnsupportedError("deferrable unique constraints are not supported");
+  catalog::IndexDescriptor index;
+  index.primary = primary;
+  index.unique = true;
+  index.constraint = true;
+  index.nulls_not_distinct = constraint.nulls_not_distinct;
+  for (const std::string& name : columns) {
+    catalog::ColumnDescriptor* column = FindMutable(table, name);
+    if (column == nullptr) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedColumn,
+                      "column \"{}\" named in key does not exist", name)
+          .WithLocation(constraint.location);
+    }
+    if (!codec::IsKeyType(column->type)) {
+      return UnsupportedError("columns of type {} cannot be in an index", FormatType(column->type));
+    }
+    for (const catalog::IndexColumn& part : index.key) {
+      if (part.column == column->id) {
+        return SqlError(Code::kInvalid, sqlstate::kDuplicateColumn,
+                        "column \"{}\" appears twice in {} constraint", name,
+                        primary ? "primary key" : "unique")
+            .WithLocation(constraint.location);
+      }
+    }
+    if (primary) column->not_null = true;
+    index.key.push_back(
+        {column->id, "", codec::Direction::kAscending, codec::NullPlacement::kLast});
+  }
+  for (const std::string& name : constraint.including) {
+    catalog::ColumnDescriptor* column = FindMutable(table, name);
+    if (column == nullptr) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedColumn,
+                      "column \"{}\" named in key does not exist", name);
+    }
+    index.stored.push_back(column->id);
+  }
+  if (primary && !table->indexes.empty() && table->indexes.front().primary &&
+      table->indexes.front().constraint) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
+                    "multiple primary keys for table \"{}\" are not allowed", table->name)
+        .WithLocation(constraint.location);
+  }
+  index.name = !constraint.name.empty() ? constraint.name
+               : primary                ? ChooseName(*table, "", "pkey", table->parent)
+                         : ChooseName(*table, JoinNames(columns, "_"), "key", table->parent);
+  if (table->FindIndex(index.name) != nullptr) {
+    return SqlError(Code::kExists, sqlstate::kDuplicateTable, "relation \"{}\" already exists",
+                    index.name);
+  }
+  if (primary) {
+    table->indexes.insert(table->indexes.begin(), std::move(index));
+  } else {
+    table->indexes.push_back(std::move(index));
+  }
+  return Status();
+}
+
+Status Ddl::AddCheck(const ast::Constraint& constraint, const std::string& column,
+                     catalog::TableDescriptor* table) {
+  CELLAR_TRY(CheckExpression(*constraint.expr, table, MakeType(TypeId::kBool)));
+  catalog::CheckConstraint check;
+  check.name = constraint.name.empty() ? ChooseName(*table, column, "check", table->parent)
+                                       : constraint.name;
+  for (const catalog::CheckConstraint& other : table->checks) {
+    if (other.name == check.name) {
+      return SqlError(Code::kExists, sqlstate::kDuplicateObject,
+                      "constraint \"{}\" for relation \"{}\" already exists", check.name,
+                      table->name);
+    }
+  }
+  check.expression = sql::DeparseExpr(*constraint.expr);
+  CELLAR_TRY_ASSIGN(uint64_t id, Editor().AllocateId());
+  check.oid = static_cast<uint32_t>(id) + catalog::TableDescriptor::kFirstOid;
+  table->checks.push_back(std::move(check));
+  return Status();
+}
+
+Result<catalog::ForeignKey> Ddl::MakeForeignKey(const ast::Constraint& constraint,
+                                                const std::vector<std::string>& columns,
+                                                const catalog::TableDescriptor& table) {
+  catalog::ForeignKey key;
+  catalog::TablePtr other;
+  const bool own = constraint.ref_table.schema.empty() && constraint.ref_table.name == table.name &&
+                   (table.id.value == 0 || [&] {
+                     Result<catalog::TablePtr> found = FindTable(constraint.ref_table);
+                     return found.ok() && (*found)->id == table.id;
+                   }());
+  const catalog::TableDescriptor* referenced = &table;
+  if (!own) {
+    CELLAR_TRY_ASSIGN(other, FindTable(constraint.ref_table));
+    referenced = other.get();
+  }
+  if (constraint.match != ast::FkMatch::kSimple)
+    return UnsupportedError("MATCH FULL and PARTIAL are not supported");
+  for (const std::string& name : columns) {
+    const catalog::ColumnDescriptor* column = table.FindColumn(name);
+    if (column == nullptr) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedColumn,
+                      "column \"{}\" referenced in foreign key constraint does not exist", name);
+    }
+    key.columns.push_back(column->id);
+  }
+  if (constraint.ref_columns.empty()) {
+    const catalog::IndexDescriptor& primary = referenced->primary();
+    if (!primary.constraint) {
+      return SqlError(Code::kInvalid, sqlstate::kUndefinedObject,
+                      "there is no primary key for referenced table \"{}\"", referenced->name);
+    }
+    for (const catalog::IndexColumn& part : primary.key)
+      key.referenced_columns.push_back(part.column);
+  }
+  for (const std::string& name : constraint.ref_columns) {
+    const catalog::ColumnDescriptor* column = referenced->FindColumn(name);
+    if (column == nullptr) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedColumn,
+                      "column \"{}\" referenced in foreign key constraint does not exist", name);
+    }
+    key.referenced_columns.push_back(column->id);
+  }
+  if (key.columns.size() != key.referenced_columns.size()) {
+    return SqlError(Code::kInvalid, "42830",
+                    "number of referencing and referenced columns for foreign key disagree");
+  }
+  const bool matched =
+      std::any_of(referenced->indexes.begin(), referenced->indexes.end(),
+                  [&](const catalog::IndexDescriptor& index) {
+                    return index.unique && SameColumns(index.key, key.referenced_columns);
+                  });
+  if (!matched) {
+    return SqlError(Code::kInvalid, "42830",
+                    "there is no unique constraint matching given keys for referenced table \"{}\"",
+                    referenced->name);
+  }
+  for (size_t i = 0; i < key.columns.size(); ++i) {
+    const catalog::ColumnDescriptor& ours = *table.FindColumn(key.columns[i]);
+    const catalog::ColumnDescriptor& theirs = *referenced->FindColumn(key.referenced_columns[i]);
+    const bool compatible = ours.type.SameKind(theirs.type) ||
+                            (IsInteger(ours.type) && IsInteger(theirs.type)) ||
+                            (IsString(ours.type) && IsString(theirs.type));
+    if (!compatible) {
+      return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                      "foreign key constraint \"{}\" cannot be implemented",
+                      constraint.name.empty()
+                          ? ChooseName(table, JoinNames(columns, "_"), "fkey", table.parent)
+                          : constraint.name)
+          .WithDetail(
+              fmt::format("Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+                          ours.name, theirs.name, FormatType(ours.type), FormatType(theirs.type)));
+    }
+  }
+  key.referenced_table = referenced->id;  // zero: the table being made
+  key.on_delete = ActionOf(constraint.on_delete);
+  key.on_update = ActionOf(constraint.on_update);
+  key.deferrable = constraint.deferrable;
+  key.initially_deferred = constraint.initially_deferred;
+  key.name = constraint.name.empty()
+                 ? ChooseName(table, JoinNames(columns, "_"), "fkey", table.parent)
+                 : constraint.name;
+  CELLAR_TRY_ASSIGN(uint64_t id, Editor().AllocateId());
+  key.oid = static_cast<uint32_t>(id) + catalog::TableDescriptor::kFirstOid;
+  return key;
+}
+
+Status Ddl::AddColumnConstraints(const ast::ColumnDef& definition, catalog::TableDescriptor* table,
+                                 std::vector<PendingForeignKey>* foreign_keys) {
+  catalog::ColumnDescriptor* column = FindMutable(table, definition.name);
+  bool said_null = false;
+  for (const ast::Constraint& constraint : definition.constraints) {
+    column = FindMutable(table, definition.name);
+    switch (constraint.kind) {
+      case ast::ConstraintKind::kNull: said_null = true; break;
+      case ast::ConstraintKind::kNotNull: column->not_null = true; break;
+      case ast::ConstraintKind::kDefault:
+        if (!column->default_sql.empty()) {
+          return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                          "multiple default values specified for column \"{}\" of table \"{}\"",
+                          column->name, table->name)
+              .WithLocation(constraint.location);
+        }
+        CELLAR_TRY(SetDefault(*constraint.expr, table, column));
+        break;
+      case ast::ConstraintKind::kGenerated:
+        CELLAR_TRY(CheckExpression(*constraint.expr, table, column->type));
+        column->generated_sql = sql::DeparseExpr(*constraint.expr);
+        break;
+      case ast::ConstraintKind::kCheck:
+        CELLAR_TRY(AddCheck(constraint, column->name, table));
+        break;
+      case ast::ConstraintKind::kPrimaryKey:
+      case ast::ConstraintKind::kUnique:
+        CELLAR_TRY(AddKey(constraint, {definition.name}, table));
+        break;
+      case ast::ConstraintKind::kForeignKey: {
+        foreign_keys->push_back({{}, &constraint});
+        foreign_keys->back().key.columns.push_back(column->id);
+        break;
+      }
+      case ast::ConstraintKind::kExclusion:
+        return UnsupportedError("exclusion constraints are not supported");
+      case ast::ConstraintKind::kIdentity: break;
+    }
+  }
+  if (said_null && FindMutable(table, definition.name)->not_null) {
+    return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                    "conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{}\"",
+                    definition.name, table->name)
+        .WithLocation(definition.location);
+  }
+  return Status();
+}
+
+Status Ddl::AddTableConstraint(const ast::Constraint& constraint, catalog::TableDescriptor* table,
+                               std::vector<PendingForeignKey>* foreign_keys) {
+  switch (constraint.kind) {
+    case ast::ConstraintKind::kPrimaryKey:
+    case ast::ConstraintKind::kUnique: return AddKey(constraint, constraint.columns, table);
+    case ast::ConstraintKind::kCheck: {
+      // Named for the column when the expression uses just one, as PostgreSQL does.
+      std::string column;
+      int used = 0;
+      for (const catalog::ColumnDescriptor& candidate : table->columns) {
+        catalog::TableDescriptor without = *table;
+        without.columns.erase(
+            std::remove_if(without.columns.begin(), without.columns.end(),
+                           [&](const auto& c) { return c.name == candidate.name; }),
+            without.columns.end());
+        if (!CheckExpression(*constraint.expr, &without, MakeType(TypeId::kBool)).ok()) {
+          column = candidate.name;
+          ++used;
+        }
+      }
+      return AddCheck(constraint, used == 1 ? column : "", table);
+    }
+    case ast::ConstraintKind::kForeignKey:
+      foreign_keys->push_back({{}, &constraint});
+      return Status();
+    case ast::ConstraintKind::kExclusion:
+      return UnsupportedError("exclusion constraints are not supported");
+    default: return UnsupportedError("this table constraint is not supported");
+  }
+}
+
+Status Ddl::CopyLike(const ast::TableLike& like, catalog::TableDescriptor* table) {
+  CELLAR_TRY_ASSIGN(catalog::TablePtr source, FindRelation(like.table));
+  for (const catalog::ColumnDescriptor& from : source->columns) {
+    if (from.dropped || from.hidden) continue;
+    catalog::ColumnDescriptor column;
+    column.name = from.name;
+    column.type = from.type;
+    column.not_null = from.not_null;
+    if (like.options & ast::TableLike::kDefaults) column.default_sql = from.default_sql;
+    if (like.options & ast::TableLike::kGenerated) column.generated_sql = from.generated_sql;
+    if (like.options & ast::TableLike::kComments) column.comment = from.comment;
+    table->columns.push_back(std::move(column));
+  }
+  return Status();
+}
+
+Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
+  if (statement.partitioned || statement.partition_of)
+    return UnsupportedError("partitioned tables are not supported");
+  if (!statement.inherits.empty()) return UnsupportedError("table inheritance is not supported");
+  if (statement.foreign_table) return UnsupportedError("foreign tables are not supported");
+  if (statement.of_type != nullptr) return UnsupportedError("typed tables are not supported");
+  for (const ast::Option& option : statement.options) {
+    if (option.name != "layout") continue;
+    if (option.ToText() != "row") {
+      return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
+                      "table layout \"{}\" is not supported", option.ToText())
+          .WithHint("The layout of this version is row.");
+    }
+  }
+  const bool temporary = statement.persistence == ast::Persistence::kTemporary;
+  CELLAR_TRY_ASSIGN(Target target, ResolveTarget(statement.table, temporary));
+  const catalog::IndexDescriptor* index = nullptr;
+  if (Catalog()->FindTable(target.space, target.name) != nullptr ||
+      Catalog()->FindTableOfIndex(target.space, target.name, &index) != nullptr) {
+    if (statement.if_not_exists) {
+      return Notice(Severity::kNotice, sqlstate::kDuplicateTable,
+                    fmt::format("relation \"{}\" already exists, skipping", target.name));
+    }
+    return SqlError(Code::kExists, sqlstate::kDuplicateTable, "relation \"{}\" already exists",
+                    target.name);
+  }
+  catalog::TableDescriptor table;
+  table.parent = target.space;
+  table.name = target.name;
+  table.temporary = target.temporary;
+  table.owner = s_.user;
+  size_t next_like = 0;
+  auto take_likes = [&](size_t position) -> Status {
+    while (next_like < statement.likes.size() && statement.likes[next_like].position <= position) {
+      CELLAR_TRY(CopyLike(statement.likes[next_like++], &table));
+    }
+    return Status();
+  };
+  std::vector<std::pair<size_t, catalog::TableId>> owned;
+  for (size_t i = 0; i < statement.columns.size(); ++i) {
+    CELLAR_TRY(take_likes(i));
+    int serial = 0;
+    CELLAR_TRY_ASSIGN(catalog::ColumnDescriptor column,
+                      MakeColumn(statement.columns[i], target, target.name, &serial));
+    table.columns.push_back(std::move(column));
+  }
+  CELLAR_TRY(take_likes(SIZE_MAX));
+  if (table.columns.size() > kMaxColumns) {
+    return SqlError(Code::kLimit, sqlstate::kTooManyColumns, "tables can have at most {} columns",
+                    kMaxColumns);
+  }
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    table.columns[i].id = catalog::ColumnId{table.next_column_id++};
+    for (size_t j = 0; j < i; ++j) {
+      if (table.columns[j].name == table.columns[i].name) {
+        return SqlError(Code::kExists, sqlstate::kDuplicateColumn,
+                        "column \"{}\" specified more than once", table.columns[i].name);
+      }
+    }
+  }
+  std::vector<PendingForeignKey> foreign_keys;
+  // Keys first, so that the primary one is in place; then the rest in the order written.
+  for (const ast::ColumnDef& definition : statement.columns) {
+    CELLAR_TRY(AddColumnConstraints(definition, &table, &foreign_keys));
+  }
+  for (const ast::Constraint& constraint : statement.constraints) {
+    CELLAR_TRY(AddTableConstraint(constraint, &table, &foreign_keys));
+  }
+  for (const ast::TableLike& like : statement.likes) {
+    if ((like.options & (ast::TableLike::kIndexes | ast::TableLike::kConstraints)) == 0) continue;
+    CELLAR_TRY_ASSIGN(catalog::TablePtr source, FindRelation(like.table));
+    for (const catalog::IndexDescriptor& from : source->indexes) {
+      if ((like.options & ast::TableLike::kIndexes) == 0 || (from.primary && !from.constraint))
+        continue;
+      ast::Constraint constraint;
+      constraint.kind =
+          from.primary ? ast::ConstraintKind::kPrimaryKey : ast::ConstraintKind::kUnique;
+      std::vector<std::string> names;
+      for (const catalog::IndexColumn& part : from.key)
+        names.push_back(source->FindColumn(part.column)->name);
+      CELLAR_TRY(AddKey(constraint, names, &table));
+      catalog::IndexDescriptor& copy = from.primary ? table.indexes.front() : table.indexes.back();
+      for (size_t i = 0; i < from.key.size(); ++i) {
+        copy.key[i].direction = from.key[i].direction;
+        copy.key[i].nulls = from.key[i].nulls;
+      }
+      if (from.constraint) continue;
+      copy.unique = from.unique;
+      copy.constraint = false;
+      copy.name = ChooseName(table, JoinNames(names, "_"), "idx", table.parent);
+    }
+    if (like.options & ast::TableLike::kConstraints) {
+      for (catalog::CheckConstraint check : source->checks) {
+        CELLAR_TRY_ASSIGN(uint64_t id, Editor().AllocateId());
+        check.oid = static_cast<uint32_t>(id) + catalog::TableDescriptor::kFirstOid;
+        table.checks.push_back(std::move(check));
+      }
+    }
+  }
+  if (table.indexes.empty() || !table.indexes.front().primary) {
+    catalog::ColumnDescriptor row_id = HiddenRowId();
+    row_id.id = catalog::ColumnId{table.next_column_id++};
+    catalog::IndexDescriptor primary;
+    primary.primary = primary.unique = true;
+    primary.name = ChooseName(table, "", "rowid", table.parent);
+    primary.key.push_back(
+        {row_id.id, "", codec::Direction::kAscending, codec::NullPlacement::kLast});
+    table.columns.push_back(std::move(row_id));
+    table.indexes.insert(table.indexes.begin(), std::move(primary));
+  }
+  for (PendingForeignKey& pending : foreign_keys) {
+    std::vector<std::string> columns = pending.constraint->columns;
+    if (columns.empty()) columns.push_back(table.FindColumn(pending.key.columns[0])->name);
+    CELLAR_TRY_ASSIGN(catalog::ForeignKey key, MakeForeignKey(*pending.constraint, columns, table));
+    table.foreign_keys.push_back(std::move(key));
+  }
+  CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().CreateTable(std::move(table)));
+  bool self = false;
+  catalog::TableDescriptor next = *made;
+  for (catalog::ForeignKey& key : next.foreign_keys) {
+    if (key.referenced_table.value != 0) continue;
+    key.referenced_table = made->id;
+    self = true;
+  }
+  if (self) {
+    CELLAR_TRY_ASSIGN(made, Editor().UpdateTable(std::move(next)));
+  }
+  for (const catalog::ColumnDescriptor& column : made->columns) {
+    if (column.sequence.value != 0) CELLAR_TRY(OwnSequence(column.sequence, made->id, column.id));
+  }
+  return Status();
+}
+
+Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepared& prepared,
+                          std::string* tag) {
+  if (statement.materialized_view) return UnsupportedError("materialized views are not supported");
+  if (statement.query->kind != ast::NodeKind::kSelect) {
+    return UnsupportedError("CREATE TABLE AS EXECUTE is not supported");
+  }
+  const bool temporary = statement.into.persistence == ast::Persistence::kTemporary;
+  CELLAR_TRY_ASSIGN(Target target, ResolveTarget(statement.into.table, temporary));
+  if (Catalog()->FindTable(target.space, target.name) != nullptr) {
+    if (statement.if_not_exists) {
+      *tag = "CREATE TABLE AS";
+      return Notice(Severity::kNotice, sqlstate::kDuplicateTable,
+                    fmt::format("relation \"{}\" already exists, skipping", target.name));
+    }
+    return SqlError(Code::kExists, sqlstate::kDuplicateTable, "relation \"{}\" already exists",
+                    target.name);
+  }
+  sql::PlannerContext context = s_.MakePlannerContext(prepared.client_types);
+  sql::EvalContext eval;
+  Arena arena;
+  s_.SetUpContext(&eval);
+  eval.set_arena(&arena);
+  context.fold = &eval;
+  CELLAR_TRY_ASSIGN(std::shared_ptr<const sql::Plan> plan,
+                    sql::PlanStatement(*statement.query, context));
+  catalog::TableDescriptor table;
+  table.parent = target.space;
+  table.name = target.name;
+  table.temporary = target.temporary;
+  table.owner = s_.user;
+  if (statement.into.columns.size() > plan->output.size()) {
+    return SqlError(Code::kInvalid, sqlstate::kSyntaxError, "too many column names were specified");
+  }
+  for (size_t i = 0; i < plan->output.size(); ++i) {
+    catalog::ColumnDescriptor column;
+    column.id = catalog::ColumnId{table.next_column_id++};
+    column.name =
+        i < statement.into.columns.size() ? statement.into.columns[i] : plan->output[i].name;
+    column.type = plan->output[i].type;
+    if (column.type.id == TypeId::kUnknown) column.type = MakeType(TypeId::kText);
+    if (!IsStorable(column.type)) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
+                      "column \"{}\" has pseudo-type {}", column.name, FormatType(column.type));
+    }
+    for (const catalog::ColumnDescriptor& other : table.columns) {
+      if (other.name == column.name) {
+        return SqlError(Code::kExists, sqlstate::kDuplicateColumn,
+                        "column \"{}\" specified more than once", column.name);
+      }
+    }
+    table.columns.push_back(std::move(column));
+  }
+  catalog::ColumnDescriptor row_id = HiddenRowId();
+  row_id.id = catalog::ColumnId{table.next_column_id++};
+  catalog::IndexDescriptor primary;
+  primary.primary = primary.unique = true;
+  primary.name = ChooseName(table, "", "rowid", table.parent);
+  primary.key.push_back({row_id.id, "", codec::Direction::kAscending, codec::NullPlacement::kLast});
+  table.columns.push_back(std::move(row_id));
+  table.indexes.push_back(std::move(primary));
+  CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().CreateTable(std::move(table)));
+  uint64_t rows = 0;
+  if (!statement.into.no_data) {
+    CELLAR_TRY(s_.RequireTables(*plan));
+    sql::ExecEnvironment environment;
+    environment.access = s_.transaction->access.get();
+    environment.context = &eval;
+    environment.virtual_rows = &s_;
+    environment.catalog = context.catalog.get();
+    environment.memory_limit_bytes = s_.db->options.memory_limit_bytes;
+    CELLAR_TRY_ASSIGN(std::unique_ptr<sql::Execution> execution,
+                      sql::Execution::Open(plan, environment));
+    std::vector<Type> types;
+    for (const catalog::ColumnDescriptor& column : made->columns) types.push_back(column.type);
+    RowBatch batch;
+    s_.transaction->access->BeginBulk(made);
+    while (true) {
+      CELLAR_TRY_ASSIGN(const RowBatch* from, execution->Next());
+      if (from == nullptr) break;
+      batch.Reset(types);
+      batch.Resize(from->size());
+      for (size_t row = 0; row < from->size(); ++row) {
+        for (size_t c = 0; c < from->num_columns(); ++c)
+          batch.column(c).Set(row, from->column(c).Get(row));
+        batch.column(from->num_columns()).SetNull(row);
+      }
+      table::InsertOutcome outcome;
+      CELLAR_TRY(s_.transaction->access->Insert(made, &batch, {}, &outcome));
+      rows += from->size();
+    }
+    s_.transaction->access->EndBulk();
+  }
+  *tag = statement.into.no_data ? "CREATE TABLE AS" : fmt::format("SELECT {}", rows);
+  return Status();
+}
+
+}  // namespace cellar::session
