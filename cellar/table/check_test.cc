@@ -1,0 +1,156 @@
+// CHECK finds what is planted, and nothing else.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cellar/codec/key.h"
+#include "cellar/table/compiled.h"
+#include "cellar/table/test_tables.h"
+
+namespace cellar::table {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class CheckTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    TableDescriptor table;
+    table.name = "t";
+    table.columns = {MakeColumn(1, "id", TypeId::kInt4, true), MakeColumn(2, "a", TypeId::kText),
+                     MakeColumn(3, "u", TypeId::kInt4), MakeColumn(4, "s", TypeId::kInt4)};
+    table.indexes = {MakePrimary("t_pkey", {{1}}), MakeIndex("t_a_idx", {{2}}, false, {4}),
+                     MakeIndex("t_u_key", {{3}}, true)};
+    table_ = store_.Create(table);
+    auto transaction = store_.engine()->Begin();
+    Access access(transaction.get(), nullptr);
+    std::vector<Row> rows;
+    for (int i = 0; i < 2000; ++i) {
+      rows.push_back({std::to_string(i), "v" + std::to_string(i % 7), std::to_string(i * 2), "1"});
+    }
+    Must(InsertAll(&access, table_, rows));
+    Must(transaction->Commit());
+    batch_ = BatchOf(LivingTypes(*table_), rows);
+  }
+
+  // The key of row `row`'s entry.
+  std::string KeyOf(size_t index, size_t row) {
+    const CompiledTable* compiled = Must(CompiledTable::Of(*table_));
+    std::string ref, key;
+    const IndexCodec& primary = compiled->primary();
+    codec::AppendKeyFields(batch_, row, primary.key_positions, primary.key_columns, &ref);
+    compiled->indexes()[index].AppendKey(batch_, row, ref, &key);
+    return key;
+  }
+  std::string ValueAt(std::string_view key) {
+    auto transaction = store_.engine()->Begin();
+    kv::PinnedValue value;
+    EXPECT_TRUE(Must(transaction->Get(key, &value)));
+    return std::string(value.view());
+  }
+  void Write(const std::string& key, const std::optional<std::string>& value) {
+    auto transaction = store_.engine()->Begin();
+    Must(value.has_value() ? transaction->Put(key, *value) : transaction->Delete(key));
+    Must(transaction->Commit());
+  }
+  std::vector<std::string> Findings() {
+    auto transaction = store_.engine()->Begin();
+    return Check(table_, transaction.get());
+  }
+  Status ScanByIndex() {
+    auto transaction = store_.engine()->Begin();
+    Access access(transaction.get(), nullptr);
+    Result<std::unique_ptr<Reader>> reader = access.Scan(SpecOf(table_, table_->indexes[1]));
+    CELLAR_TRY(reader.status());
+    RowBatch batch;
+    while (true) {
+      CELLAR_TRY_ASSIGN(bool more, reader.value()->Next(&batch));
+      if (!more) return Status();
+    }
+  }
+
+  Store store_;
+  TablePtr table_;
+  RowBatch batch_;
+};
+
+TEST_F(CheckTest, HealthyTableHasNoFindings) {
+  auto transaction = store_.engine()->Begin();
+  uint64_t rows = 0;
+  EXPECT_THAT(Check(table_, transaction.get(), &rows), IsEmpty());
+  EXPECT_EQ(rows, 2000u);
+}
+
+TEST_F(CheckTest, MissingEntry) {
+  Write(KeyOf(1, 5), std::nullopt);
+  EXPECT_THAT(Findings(), ElementsAre("index t_a_idx of table t: no entry for row (5)",
+                                      "index t_a_idx of table t: 1999 entries for 2000 rows"));
+}
+
+TEST_F(CheckTest, DanglingEntry) {
+  Write(KeyOf(0, 5), std::nullopt);
+  const std::vector<std::string> findings = Findings();
+  EXPECT_THAT(findings, Contains(HasSubstr("index t_a_idx of table t: entry without a row, key")));
+  EXPECT_THAT(findings, Contains(HasSubstr("index t_u_key of table t: entry without a row, key")));
+  EXPECT_THAT(findings, Contains("index t_u_key of table t: 2000 entries for 1999 rows"));
+  // Reading through the index says so too, instead of leaving the row out.
+  const Status status = ScanByIndex();
+  EXPECT_EQ(status.code(), Code::kCorruption);
+  EXPECT_EQ(status.sqlstate(), "XX001");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("\"t_a_idx\""));
+}
+
+TEST_F(CheckTest, EntryOfOtherValues) {
+  batch_.column(1).Set(5, Datum::Bytes("other"));
+  Write(KeyOf(1, 5), "");
+  const std::vector<std::string> findings = Findings();
+  EXPECT_THAT(findings, Contains(HasSubstr("is not that of its row (5)")));
+  EXPECT_THAT(findings, Contains("index t_a_idx of table t: 2001 entries for 2000 rows"));
+}
+
+TEST_F(CheckTest, EntryWithWrongStoredColumns) {
+  Write(KeyOf(1, 5), ValueAt(KeyOf(1, 6)).substr(0, 3));
+  EXPECT_THAT(Findings(),
+              ElementsAre("index t_a_idx of table t: the entry of row (5) holds other values"));
+}
+
+TEST_F(CheckTest, TwoRowsWithOneUniqueKey) {
+  // Row 5 becomes u = 12, as row 6 has, behind the index's back.
+  auto transaction = store_.engine()->Begin();
+  const CompiledTable* compiled = Must(CompiledTable::Of(*table_));
+  const std::string old_key = KeyOf(2, 5);
+  batch_.column(2).Set(5, Datum::Int(12));
+  std::string value;
+  Must(compiled->AppendRow(batch_, 5, &value));
+  Write(KeyOf(0, 5), value);
+  Write(old_key, std::nullopt);
+  const std::vector<std::string> findings = Findings();
+  EXPECT_THAT(findings, Contains("index t_u_key of table t: rows (5) and (6) share one key"));
+  EXPECT_THAT(findings, Contains("index t_u_key of table t: 1999 entries for 2000 rows"));
+}
+
+TEST_F(CheckTest, DamagedRow) {
+  Write(KeyOf(0, 5), "\xff\xff");
+  EXPECT_THAT(Findings(), Contains(HasSubstr("table t: row ")));
+}
+
+TEST_F(CheckTest, KeysOfNoIndex) {
+  std::string key = codec::TablePrefix(table_->id, IndexId{77});
+  codec::AppendKeyInt(1, &key);
+  Write(key, "x");
+  EXPECT_THAT(Findings(), ElementsAre(HasSubstr("keys of no index")));
+}
+
+TEST_F(CheckTest, AThousandFindingsAreCountedRatherThanListed) {
+  auto transaction = store_.engine()->Begin();
+  Access access(transaction.get(), nullptr);
+  Must(access.ClearIndex(*table_, table_->indexes[1].id));
+  const std::vector<std::string> findings = Check(table_, transaction.get());
+  EXPECT_LT(findings.size(), 110u);
+  EXPECT_EQ(findings.back(), "1901 more findings");
+}
+
+}  // namespace
+}  // namespace cellar::table

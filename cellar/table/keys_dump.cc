@@ -1,0 +1,193 @@
+#include "cellar/table/keys_dump.h"
+
+#include "cellar/codec/key.h"
+
+namespace cellar::table {
+namespace {
+
+std::string Hex(std::string_view bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  out.reserve(bytes.size() * 2);
+  for (unsigned char c : bytes) {
+    out.push_back(kDigits[c >> 4]);
+    out.push_back(kDigits[c & 15]);
+  }
+  return out;
+}
+
+DumpedField FieldOf(const codec::DecodedField& field, std::string name) {
+  DumpedField out;
+  out.name = std::move(name);
+  out.type = field.type;
+  out.descending = field.direction == codec::Direction::kDescending;
+  out.value = field.value;
+  return out;
+}
+
+bool TakeId(std::string_view* in, uint64_t* id) {
+  Result<uint64_t> taken = codec::TakeKeyUint(in);
+  if (taken.ok()) *id = taken.value();
+  return taken.ok();
+}
+
+const catalog::IndexDescriptor* OwnerOf(const catalog::TableDescriptor& table, uint64_t index_id,
+                                        uint64_t* offset) {
+  for (const catalog::IndexDescriptor& index : table.indexes) {
+    const uint64_t width = index.primary ? codec::kIndexIdsOfPrimary : 1;
+    if (index_id < index.id.value || index_id >= index.id.value + width) continue;
+    *offset = index_id - index.id.value;
+    return &index;
+  }
+  return nullptr;
+}
+
+std::string PartOf(const catalog::IndexDescriptor& index, uint64_t offset) {
+  if (!index.primary) return index.unique ? "unique" : "index";
+  switch (offset) {
+    case codec::kRowsOfPrimary: return "row";
+    case codec::kPagesOfPrimary: return "pages";
+    case codec::kDirectoryOfPrimary: return "directory";
+    default: return "overflow";
+  }
+}
+
+std::string ColumnName(const catalog::TableDescriptor& table, codec::ColumnId id) {
+  const catalog::ColumnDescriptor* column = table.FindColumn(id);
+  return column == nullptr ? "" : column->name;
+}
+
+// Names of the key's fields after table and index.
+std::vector<std::string> FieldNames(const catalog::TableDescriptor& table,
+                                    const catalog::IndexDescriptor& index, uint64_t offset) {
+  std::vector<std::string> names;
+  for (const catalog::IndexColumn& column : index.key) {
+    names.push_back(ColumnName(table, column.column));
+  }
+  if (index.primary) {
+    if (offset == codec::kRowsOfPrimary) names.push_back("group");
+    return names;
+  }
+  // Entries of a unique index hold these only beside a NULL.
+  for (const catalog::IndexColumn& column : table.primary().key) {
+    bool held = false;
+    for (const catalog::IndexColumn& own : index.key) held |= own.column == column.column;
+    if (!held) names.push_back(ColumnName(table, column.column));
+  }
+  return names;
+}
+
+void DescribeData(const codec::DecodedKey& decoded, const catalog::CatalogSnapshot& catalog,
+                  DumpedKey* out) {
+  std::string_view in = out->key;
+  uint64_t table_id = 0, index_id = 0;
+  if (!TakeId(&in, &table_id) || !TakeId(&in, &index_id)) {
+    out->readable = false;
+    out->problem = "does not begin with a table's and an index's id";
+    return;
+  }
+  catalog::TablePtr table = catalog.GetTable(codec::TableId{table_id});
+  if (table != nullptr) {
+    out->path = catalog.PathOf(*table);
+  } else if ((table = catalog.GetDroppedTable(codec::TableId{table_id})) != nullptr) {
+    out->path = "(dropped) " + catalog.PathOf(*table);
+  } else {
+    out->path = fmt::format("table {}", table_id);
+  }
+  std::vector<std::string> names;
+  uint64_t offset = 0;
+  const catalog::IndexDescriptor* index =
+      table == nullptr ? nullptr : OwnerOf(*table, index_id, &offset);
+  if (index == nullptr) {
+    out->part = fmt::format("index {}", index_id);
+  } else {
+    out->index = index->name;
+    out->part = PartOf(*index, offset);
+    names = FieldNames(*table, *index, offset);
+  }
+  constexpr size_t kIds = 2;
+  for (size_t i = kIds; i < decoded.fields.size(); ++i) {
+    out->fields.push_back(
+        FieldOf(decoded.fields[i], i - kIds < names.size() ? names[i - kIds] : ""));
+  }
+}
+
+}  // namespace
+
+DumpedKey DescribeKey(std::string_view key, const catalog::CatalogSnapshot& catalog) {
+  DumpedKey out;
+  out.key = key;
+  out.hex = Hex(key);
+  Result<codec::DecodedKey> decoded = codec::DecodeKey(key);
+  if (!decoded.ok()) {
+    out.problem = decoded.status().message();
+    return out;
+  }
+  out.readable = true;
+  if (!decoded.value().word.empty()) {
+    out.system_word = decoded.value().word;
+    for (const codec::DecodedField& field : decoded.value().fields) {
+      out.fields.push_back(FieldOf(field, ""));
+    }
+    return out;
+  }
+  DescribeData(decoded.value(), catalog, &out);
+  return out;
+}
+
+std::string DumpedKey::ToString() const {
+  std::string out;
+  if (!readable) {
+    out = "UNREADABLE " + problem;
+  } else if (!system_word.empty()) {
+    out = "system " + system_word;
+  } else {
+    out = path + " " + part;
+    if (!index.empty()) out += " " + index;
+  }
+  if (!fields.empty()) {
+    out += " (";
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (i > 0) out += ", ";
+      if (!fields[i].name.empty()) out += fields[i].name + "=";
+      out += fields[i].value;
+      if (fields[i].descending) out += " desc";
+    }
+    out += ")";
+  }
+  return out + "  " + hex;
+}
+
+Result<DumpTotals> DumpKeys(kv::Transaction* transaction, const catalog::CatalogSnapshot& catalog,
+                            const DumpOptions& options,
+                            const std::function<Status(const DumpedKey&)>& sink) {
+  codec::KeyRange range;
+  if (options.table.has_value()) {
+    range = codec::PrefixRange(codec::TablePrefix(*options.table));
+  } else if (!options.system_records) {
+    range.start = std::string(1, '\x01');  // system records begin with 00
+  }
+  kv::ScanOptions scan;
+  scan.mode = kv::ReadMode::kSnapshot;
+  scan.limit = options.limit;
+  scan.fill_cache = false;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    transaction->Scan(range.start, range.end, scan));
+  DumpTotals totals;
+  kv::Block block;
+  while (true) {
+    CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
+    if (!more) return totals;
+    for (size_t i = 0; i < block.size(); ++i) {
+      DumpedKey dumped = DescribeKey(block.key(i), catalog);
+      dumped.value_bytes = block.value(i).size();
+      ++totals.keys;
+      totals.unreadable += dumped.readable ? 0 : 1;
+      totals.key_bytes += block.key(i).size();
+      totals.value_bytes += block.value(i).size();
+      CELLAR_TRY(sink(dumped));
+    }
+  }
+}
+
+}  // namespace cellar::table
