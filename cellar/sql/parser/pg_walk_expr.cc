@@ -54,10 +54,17 @@ NameList PgWalker::Strings(const ::List* list) {
 QualifiedName PgWalker::Name(const ::List* parts, int location) {
   QualifiedName out;
   out.location = location;
-  NameList names = Strings(parts);
-  if (names.size() > 3) {
+  Items<::Node> items(parts);
+  for (const ::Node* item : items) {
+    if (!Is(item, T_String)) {
+      Unexpected(item);
+      return out;
+    }
+  }
+  auto part = [&](size_t from_end) { return As<::String>(items[items.size() - from_end])->sval; };
+  if (items.size() > 3) {
     std::string joined;
-    for (const std::string& name : names) {
+    for (const std::string& name : Strings(parts)) {
       if (!joined.empty()) joined += '.';
       joined += name;
     }
@@ -66,10 +73,9 @@ QualifiedName PgWalker::Name(const ::List* parts, int location) {
              .WithLocation(location));
     return out;
   }
-  if (names.empty()) return out;
-  out.name = std::move(names.back());
-  if (names.size() >= 2) out.schema = std::move(names[names.size() - 2]);
-  if (names.size() == 3) out.catalog = std::move(names[0]);
+  if (items.size() >= 1) out.name = part(1);
+  if (items.size() >= 2) out.schema = part(2);
+  if (items.size() == 3) out.catalog = part(3);
   return out;
 }
 
