@@ -20,6 +20,11 @@ Result<int64_t> CheckTimestamp(int64_t micros) {
 }
 
 Result<int64_t> CheckedTimestamp(const Civil& civil) {
+  CELLAR_TRY_ASSIGN(int64_t micros, TimestampWithoutBounds(civil));
+  return CheckTimestamp(micros);
+}
+
+Result<int64_t> TimestampWithoutBounds(const Civil& civil) {
   // Years are bounded before, so that days fit; the product may not.
   if (civil.year < -5000 || civil.year > 300000) return TimestampOutOfRange();
   const int64_t days = DaysFromCivil(civil.year, civil.month, civil.day);
@@ -28,7 +33,7 @@ Result<int64_t> CheckedTimestamp(const Civil& civil) {
       __builtin_add_overflow(micros, TimeOfDay(civil), &micros)) {
     return TimestampOutOfRange();
   }
-  return CheckTimestamp(micros);
+  return micros;
 }
 
 }  // namespace internal

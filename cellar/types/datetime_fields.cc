@@ -34,16 +34,17 @@ struct FieldName {
   std::string_view name;
   DateField field;
 };
+// The first name of a field is the one in errors.
 constexpr FieldName kNames[] = {
-    {"microsecond", DateField::kMicroseconds},
     {"microseconds", DateField::kMicroseconds},
+    {"microsecond", DateField::kMicroseconds},
     {"us", DateField::kMicroseconds},
     {"usec", DateField::kMicroseconds},
     {"usecond", DateField::kMicroseconds},
     {"useconds", DateField::kMicroseconds},
     {"usecs", DateField::kMicroseconds},
-    {"millisecond", DateField::kMilliseconds},
     {"milliseconds", DateField::kMilliseconds},
+    {"millisecond", DateField::kMilliseconds},
     {"ms", DateField::kMilliseconds},
     {"msec", DateField::kMilliseconds},
     {"msecond", DateField::kMilliseconds},
@@ -344,6 +345,19 @@ Result<Datum> DatePart(DateField field, Datum value, Type type, const TimeZone* 
 
 namespace {
 
+// date_trunc knows fewer words than EXTRACT.
+Status NotTruncatable(DateField field, TypeId type) {
+  switch (field) {
+    case DateField::kIsoYear:
+    case DateField::kDow:
+    case DateField::kIsoDow:
+    case DateField::kDoy:
+    case DateField::kJulian:
+    case DateField::kEpoch: return UnknownUnit(NameOf(field), MakeType(type));
+    default: return Unsupported(field, type);
+  }
+}
+
 // Sets the fields below `field` to their least.
 Status TruncateCivil(DateField field, TypeId type, Civil* civil) {
   auto clear_time = [civil] { civil->hour = civil->minute = civil->second = civil->micros = 0; };
@@ -373,7 +387,7 @@ Status TruncateCivil(DateField field, TypeId type, Civil* civil) {
     case DateField::kSecond: civil->micros = 0; return Status();
     case DateField::kMilliseconds: civil->micros = civil->micros / 1000 * 1000; return Status();
     case DateField::kMicroseconds: return Status();
-    default: return Unsupported(field, type);
+    default: return NotTruncatable(field, type);
   }
   civil->month = civil->day = 1;
   clear_time();
@@ -422,7 +436,7 @@ Result<Interval> TruncateInterval(DateField field, Interval value) {
     case DateField::kWeek:
       return std::move(Unsupported(field, TypeId::kInterval))
           .WithDetail("Months usually have fractional weeks.");
-    default: return Unsupported(field, TypeId::kInterval);
+    default: return NotTruncatable(field, TypeId::kInterval);
   }
 }
 

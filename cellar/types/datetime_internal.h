@@ -49,6 +49,8 @@ Status TimestampOutOfRange();
 Result<int64_t> CheckTimestamp(int64_t micros);
 // The timestamp of fields in their ranges. Errors: 22008.
 Result<int64_t> CheckedTimestamp(const Civil& civil);
+// The same where only int64 is the bound: a local reading whose moment in UTC may be in range.
+Result<int64_t> TimestampWithoutBounds(const Civil& civil);
 Status IntervalOutOfRange();
 
 // Two digits, zero padded.

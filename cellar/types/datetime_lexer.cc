@@ -99,6 +99,19 @@ Word FindWord(std::string_view lower, int* value) {
   return found->word;
 }
 
+namespace {
+
+// Letters that end where digits begin: "j2451187", "1y2mon"; others go on as a date or zone name.
+bool IsKeyword(std::string_view lower) {
+  constexpr std::string_view kUnitWords[] = {"d", "h",   "m",   "mm",     "s",
+                                             "y", "dow", "doy", "isodow", "isoyear"};
+  int ignored;
+  return std::find(std::begin(kUnitWords), std::end(kUnitWords), lower) != std::end(kUnitWords) ||
+         FindWord(lower, &ignored) != Word::kUnknown;
+}
+
+}  // namespace
+
 bool DateTimeLexer::Split(std::string_view text) {
   size_t used = 0;
   size_t i = 0;
@@ -150,9 +163,8 @@ bool DateTimeLexer::Split(std::string_view text) {
       const char next = peek();
       bool date = next == '-' || next == '/' || next == '.';
       if (!date && (next == '+' || IsDigit(next))) {
-        int ignored;
         if (used > sizeof(buffer_)) return false;
-        date = FindWord({buffer_ + start, used - start}, &ignored) == Word::kUnknown;
+        date = !IsKeyword({buffer_ + start, used - start});
       }
       if (date) {
         kind = FieldKind::kDate;

@@ -688,9 +688,10 @@ Result<int64_t> ParseAnyTimestamp(std::string_view text, bool with_zone, int pre
     case Special::kNegativeInfinity: return kTimestampNegativeInfinity;
     case Special::kNone: break;
   }
-  Result<int64_t> micros = internal::CheckedTimestamp(decoder.civil());
-  if (micros.ok() && with_zone) {
-    micros = internal::CheckTimestamp(*micros - decoder.seconds_east() * kMicrosPerSecond);
+  Result<int64_t> micros = internal::TimestampWithoutBounds(decoder.civil());
+  if (micros.ok()) {
+    const int64_t east = with_zone ? decoder.seconds_east() : 0;
+    micros = internal::CheckTimestamp(*micros - east * kMicrosPerSecond);
   }
   if (!micros.ok()) return OutOfRange("timestamp", text);
   return RoundTimestamp(*micros, precision);
