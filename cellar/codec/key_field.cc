@@ -117,6 +117,30 @@ bool TakeNumeric(Cursor* cursor, Arena* arena, Datum* value) {
   return true;
 }
 
+bool TakeTimestamp(Cursor* cursor, Datum* value) {
+  const uint8_t* start = cursor->at;
+  uint64_t bits;
+  if (!TakeFixed64(cursor, &bits)) return false;
+  auto micros = static_cast<int64_t>(bits ^ kSign64);
+  if (IsFiniteTimestamp(micros) && (micros < kMinTimestamp || micros >= kEndTimestamp)) {
+    return cursor->FailAt(start, "timestamp out of range");
+  }
+  *value = Datum::Int(micros);
+  return true;
+}
+
+bool TakeDate(Cursor* cursor, Datum* value) {
+  const uint8_t* start = cursor->at;
+  uint32_t bits;
+  if (!TakeFixed32(cursor, &bits)) return false;
+  int64_t days = static_cast<int32_t>(bits ^ kSign32);
+  if (IsFiniteDate(days) && (days < kMinDate || days >= kEndDate)) {
+    return cursor->FailAt(start, "date out of range");
+  }
+  *value = Datum::Int(days);
+  return true;
+}
+
 bool TakeTime(Cursor* cursor, Datum* value) {
   const uint8_t* start = cursor->at;
   uint64_t bits;
@@ -334,22 +358,9 @@ bool TakeValue(Cursor* cursor, KeyKind kind, Type type, Arena* arena, Datum* val
     case KeyKind::kFloat4: return expect(kTagFloat4) && TakeFloat4(cursor, value);
     case KeyKind::kFloat8: return expect(kTagFloat8) && TakeFloat8(cursor, value);
     case KeyKind::kNumeric: return TakeNumeric(cursor, arena, value);
-    case KeyKind::kTimestamp:
-    case KeyKind::kTimestamptz: {
-      uint64_t bits;
-      if (!expect(kind == KeyKind::kTimestamp ? kTagTimestamp : kTagTimestamptz) ||
-          !TakeFixed64(cursor, &bits)) {
-        return false;
-      }
-      *value = Datum::Int(static_cast<int64_t>(bits ^ kSign64));
-      return true;
-    }
-    case KeyKind::kDate: {
-      uint32_t bits;
-      if (!expect(kTagDate) || !TakeFixed32(cursor, &bits)) return false;
-      *value = Datum::Int(static_cast<int32_t>(bits ^ kSign32));
-      return true;
-    }
+    case KeyKind::kTimestamp: return expect(kTagTimestamp) && TakeTimestamp(cursor, value);
+    case KeyKind::kTimestamptz: return expect(kTagTimestamptz) && TakeTimestamp(cursor, value);
+    case KeyKind::kDate: return expect(kTagDate) && TakeDate(cursor, value);
     case KeyKind::kTime: return expect(kTagTime) && TakeTime(cursor, value);
     case KeyKind::kTimetz: return expect(kTagTimetz) && TakeTimetz(cursor, arena, value);
     case KeyKind::kInterval: return expect(kTagInterval) && TakeInterval(cursor, arena, value);

@@ -150,7 +150,15 @@ class RandomValues {
       case TypeId::kInt2: return Datum::Int(IntegerIn(INT16_MIN, INT16_MAX));
       case TypeId::kInt4: return Datum::Int(IntegerIn(INT32_MIN, INT32_MAX));
       case TypeId::kOid: return Datum::Int(IntegerIn(0, UINT32_MAX));
-      case TypeId::kDate: return Datum::Int(IntegerIn(INT32_MIN, INT32_MAX));
+      case TypeId::kDate: {
+        if (OneIn(8)) return Datum::Int(OneIn(2) ? kDateInfinity : kDateNegativeInfinity);
+        return Datum::Int(IntegerIn(kMinDate, kEndDate - 1));
+      }
+      case TypeId::kTimestamp:
+      case TypeId::kTimestamptz: {
+        if (OneIn(8)) return Datum::Int(OneIn(2) ? kTimestampInfinity : kTimestampNegativeInfinity);
+        return Datum::Int(IntegerIn(kMinTimestamp, kEndTimestamp - 1));
+      }
       case TypeId::kTime: return Datum::Int(Time());
       case TypeId::kTimetz: {
         auto zone = static_cast<int32_t>(Below(5)) * 3600 - 7200;
