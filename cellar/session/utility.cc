@@ -638,7 +638,7 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
     case ast::NodeKind::kSetConstraints: return Status();  // all constraints are immediate
     case ast::NodeKind::kGrant:
       CELLAR_TRY(Notify(sink, Severity::kWarning, "01000",
-                        "privileges are recorded by no one yet: every role may do everything"));
+                        "privileges are not enforced yet: every role may do everything"));
       return Status();
     case ast::NodeKind::kCreateExtension: {
       const std::string& name = node.As<ast::CreateExtensionStmt>().name;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -33,6 +34,8 @@ struct ExecEnvironment {
       nullptr;  // parameters, clocks, session; its subplan runner is set by the execution
   VirtualRows* virtual_rows = nullptr;
   const catalog::CatalogSnapshot* catalog = nullptr;
+  // Of kExternal nodes: fills the batch, false at the end.
+  std::function<Result<bool>(RowBatch*)> external_rows;
   bool analyze = false;                           // count rows and time per node
   int64_t lock_timeout_ms = 0;                    // of row locks; 0: wait for ever
   size_t memory_limit_bytes = size_t{256} << 20;  // of one sort, hash table or buffer: 53200 beyond

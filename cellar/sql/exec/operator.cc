@@ -52,6 +52,7 @@ Result<OperatorPtr> Build(const PlanNode& node, ExecState* state) {
     case PlanKind::kScan:
     case PlanKind::kVirtualScan:
     case PlanKind::kFunctionScan:
+    case PlanKind::kExternal:
     case PlanKind::kCteScan:
     case PlanKind::kWorkTableScan: return BuildSource(node, state);
     case PlanKind::kFilter:
@@ -156,6 +157,7 @@ class SlotCollector {
       case PlanKind::kInsert: Many(node.As<InsertNode>().returning_exprs); break;
       case PlanKind::kUpdate: Many(node.As<UpdateNode>().returning_exprs); break;
       case PlanKind::kDelete: Many(node.As<DeleteNode>().returning_exprs); break;
+      case PlanKind::kExternal:
       case PlanKind::kDistinct:
       case PlanKind::kAppend:
       case PlanKind::kSetOperation:

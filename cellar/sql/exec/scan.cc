@@ -227,6 +227,22 @@ class FunctionScanOperator : public Operator {
   RowBatch out_;
 };
 
+class ExternalOperator : public Operator {
+ public:
+  using Operator::Operator;
+
+ protected:
+  Status DoOpen() override { return Status(); }
+  Result<RowBatch*> DoNext() override {
+    CELLAR_TRY(state_.CheckCancel());
+    CELLAR_TRY_ASSIGN(bool more, state_.env.external_rows(&out_));
+    return more ? &out_ : nullptr;
+  }
+
+ private:
+  RowBatch out_;
+};
+
 class CteScanOperator : public Operator {
  public:
   using Operator::Operator;
@@ -302,6 +318,7 @@ Result<OperatorPtr> BuildSource(const PlanNode& node, ExecState* state) {
       return OperatorPtr(std::make_unique<VirtualScanOperator>(node, state));
     case PlanKind::kFunctionScan:
       return OperatorPtr(std::make_unique<FunctionScanOperator>(node, state));
+    case PlanKind::kExternal: return OperatorPtr(std::make_unique<ExternalOperator>(node, state));
     case PlanKind::kCteScan: return OperatorPtr(std::make_unique<CteScanOperator>(node, state));
     default: return OperatorPtr(std::make_unique<WorkTableScanOperator>(node, state));
   }

@@ -30,6 +30,7 @@ enum class PlanKind : uint8_t {
   kScan,
   kVirtualScan,   // pg_catalog tables
   kFunctionScan,
+  kExternal,      // rows handed in by the caller (COPY)
   kFilter,
   kProject,
   kProjectSet,    // set-returning functions in the select list
@@ -126,6 +127,11 @@ struct FunctionScanNode : PlanNode {
   FunctionScanNode() : PlanNode(PlanKind::kFunctionScan) {}
   std::vector<ExprPtr> calls;  // ROWS FROM: run side by side; set-returning or scalar
   bool ordinality = false;     // a last bigint column
+};
+
+// Rows come from ExecEnvironment::external_rows. Never made by the planner.
+struct ExternalNode : PlanNode {
+  ExternalNode() : PlanNode(PlanKind::kExternal) {}
 };
 
 struct FilterNode : PlanNode {
