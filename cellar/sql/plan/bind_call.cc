@@ -1,0 +1,470 @@
+// Function calls: scalar functions, set-returning ones in the select list, aggregates, windows.
+#include <algorithm>
+
+#include "cellar/sql/plan/binder.h"
+
+namespace cellar::sql::planning {
+
+namespace {
+
+bool IsWindowFunction(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "row_number", "rank", "dense_rank",  "percent_rank", "cume_dist", "ntile",
+      "lag",        "lead", "first_value", "last_value",   "nth_value"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+std::string Signature(std::string_view name, const std::vector<ExprPtr>& args) {
+  std::string out(name);
+  out += '(';
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (i > 0) out += ", ";
+    out += FormatType(args[i]->type);
+  }
+  return out + ")";
+}
+
+Status AggregateNotAllowed(Place place, int location) {
+  return SqlError(Code::kInvalid, sqlstate::kGroupingError,
+                  "aggregate functions are not allowed in {}", PlaceName(place))
+      .WithLocation(location);
+}
+
+bool AggregatesAllowed(Place place) {
+  switch (place) {
+    case Place::kSelect:
+    case Place::kHaving:
+    case Place::kOrderBy:
+    case Place::kDistinctOn:
+    case Place::kWindow: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+Result<ExprPtr> Binder::CallFunction(std::string_view name, std::vector<ExprPtr> args,
+                                     int location) {
+  std::vector<Type> types;
+  types.reserve(args.size());
+  for (const ExprPtr& arg : args) types.push_back(arg->type);
+  PLAN_TRY_ASSIGN_AT(ResolvedFunction resolved, ResolveFunction(name, types), location);
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (i < resolved.arg_types.size()) {
+      CELLAR_TRY_ASSIGN(
+          args[i], Coerce(std::move(args[i]), resolved.arg_types[i], CastContext::kImplicit, -1));
+    }
+  }
+  if (name == "nextval" || name == "setval") s_.calls_writer = true;
+  ExprPtr call = MakeCall(resolved.spec, resolved.result, std::move(args));
+  call->location = location;
+  return Fold(std::move(call));
+}
+
+Result<ExprPtr> Binder::BindCall(const ast::FuncCall& call, Env& env) {
+  const std::string& name = call.name.name;
+  const std::string& schema = call.name.schema;
+  bool builtin = schema.empty() || schema == "pg_catalog" || schema == "information_schema";
+  if (!builtin) {
+    std::string shown = schema + "." + name;
+    std::vector<ExprPtr> args;
+    for (const ast::ExprPtr& arg : call.args) {
+      CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*arg, env));
+      args.push_back(std::move(bound));
+    }
+    return SqlError(Code::kInvalid, sqlstate::kUndefinedFunction, "function {} does not exist",
+                    Signature(shown, args))
+        .WithHint(
+            "No function matches the given name and argument types. You might need to add explicit "
+            "type casts.")
+        .WithLocation(call.location);
+  }
+  if (call.over != nullptr) return BindWindowCall(call, name, env);
+  if (IsAggregate(name)) return BindAggregate(call, name, env);
+  if (IsWindowFunction(name)) {
+    return SqlError(Code::kInvalid, sqlstate::kWindowingError,
+                    "window function {} requires an OVER clause", name)
+        .WithLocation(call.location);
+  }
+  const char* misuse = nullptr;
+  if (call.star) misuse = "(*) specified";
+  if (call.distinct) misuse = "DISTINCT specified";
+  if (!call.order_by.empty())
+    misuse = call.within_group ? "WITHIN GROUP specified" : "ORDER BY specified";
+  if (call.filter != nullptr) misuse = "FILTER specified";
+  if (misuse != nullptr && FunctionExists(name)) {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType,
+                    "{}, but {} is not an aggregate function", misuse, name)
+        .WithLocation(call.location);
+  }
+  std::vector<ExprPtr> args;
+  args.reserve(call.args.size());
+  for (const ast::ExprPtr& arg : call.args) {
+    CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*arg, env));
+    args.push_back(std::move(bound));
+  }
+  if (!FunctionExists(name) && args.size() == 1 && !call.variadic) {
+    // A type's name called like a function is a cast.
+    std::optional<Type> type = TypeFromName(name);
+    if (type.has_value()) {
+      Result<ExprPtr> cast =
+          Coerce(CloneExpr(*args[0]), *type, CastContext::kExplicit, call.location);
+      if (cast.ok()) return cast;
+    }
+  }
+  if (call.variadic) {
+    // VARIADIC ARRAY[a, b] is a, b; other arrays have no counterpart.
+    if (args.back()->kind != ExprKind::kArray) {
+      return UnsupportedError("VARIADIC is supported with ARRAY[...] only")
+          .WithLocation(call.location);
+    }
+    ExprPtr array = std::move(args.back());
+    args.pop_back();
+    for (ExprPtr& element : array->args) args.push_back(std::move(element));
+  }
+  CELLAR_TRY_ASSIGN(ExprPtr bound, CallFunction(name, std::move(args), call.location));
+  if (bound->kind == ExprKind::kCall && bound->function->set != nullptr) {
+    return BindSetFunction(std::move(bound), name, env);
+  }
+  return bound;
+}
+
+Result<ExprPtr> Binder::BindSetFunction(ExprPtr call, const std::string& name, Env& env) {
+  if (env.place == Place::kFunctionInFrom) return call;
+  if (env.in_aggregate) {
+    return UnsupportedError("aggregate function calls cannot contain set-returning function calls")
+        .WithLocation(call->location);
+  }
+  bool allowed = env.place == Place::kSelect || env.place == Place::kOrderBy ||
+                 env.place == Place::kGroupBy || env.place == Place::kDistinctOn;
+  if (!allowed || env.scope->block == nullptr) {
+    return UnsupportedError("set-returning functions are not allowed in {}", PlaceName(env.place))
+        .WithLocation(call->location);
+  }
+  Block& block = *env.scope->block;
+  // The same call twice (in a target and in ORDER BY) is one column.
+  for (const BoundSetFunction& known : block.set_functions) {
+    if (env.place != Place::kSelect && known.record == nullptr && ExprEquals(*known.call, *call)) {
+      return s_.ColumnExpr(known.id, call->location);
+    }
+  }
+  int location = call->location;
+  BoundSetFunction entry;
+  for (const BoundSetFunction& known : block.set_functions) {
+    if (IdsOf(s_, *call).Has(known.id)) entry.level = std::max(entry.level, known.level + 1);
+  }
+  const auto& columns = call->function->set_columns;
+  if (columns.size() > 1) {
+    // (f(x)).a, (f(x)).b: one run of f for both.
+    for (const BoundSetFunction& known : block.set_functions) {
+      if (known.record != nullptr && ExprEquals(*known.call, *call)) {
+        ScopeColumn column;
+        column.record = known.record;
+        return ColumnFromScope(column, location);
+      }
+    }
+    auto record = std::make_shared<RecordInfo>();
+    for (const auto& [column_name, type] : columns) {
+      ColumnInfo info;
+      info.name = column_name;
+      info.type = type;
+      record->names.push_back(column_name);
+      record->ids.push_back(s_.AddColumn(std::move(info)));
+    }
+    entry.record = record;
+    entry.call = std::move(call);
+    block.set_functions.push_back(std::move(entry));
+    ScopeColumn column;
+    column.record = record;
+    return ColumnFromScope(column, location);
+  }
+  ColumnInfo info;
+  info.name = name;
+  info.type = call->type;
+  entry.id = s_.AddColumn(std::move(info));
+  entry.call = std::move(call);
+  int id = entry.id;
+  block.set_functions.push_back(std::move(entry));
+  return s_.ColumnExpr(id, location);
+}
+
+Block* Binder::OwnerOf(const std::vector<const Expr*>& exprs, Env& env) {
+  IdSet used;
+  for (const Expr* expr : exprs) AddIds(s_, *expr, &used);
+  Block* nearest = nullptr;
+  for (const Scope* scope = env.scope; scope != nullptr; scope = scope->parent) {
+    if (scope->block == nullptr) continue;
+    if (nearest == nullptr) nearest = scope->block;
+    for (const ScopeItem* item : scope->items) {
+      for (const ScopeColumn& column : item->columns) {
+        if (column.id >= 0 && used.Has(column.id)) return scope->block;
+        if (column.record != nullptr) {
+          for (int id : column.record->ids) {
+            if (used.Has(id)) return scope->block;
+          }
+        }
+      }
+    }
+  }
+  return nearest;
+}
+
+Result<AggregateCall> Binder::MakeAggregateCall(const ast::FuncCall& call, const std::string& name,
+                                                Env& env) {
+  Env inner = env;
+  inner.in_aggregate = true;
+  AggregateCall out;
+  out.distinct = call.distinct;
+  std::vector<ExprPtr> args;
+  std::vector<SortKey> order;
+  auto bind_order = [&]() -> Status {
+    for (const ast::SortBy& sort : call.order_by) {
+      CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*sort.expr, inner));
+      CELLAR_TRY_ASSIGN(bound, ResolveUnknown(std::move(bound)));
+      CELLAR_TRY_ASSIGN(SortKey key, MakeSortKey(sort, std::move(bound)));
+      order.push_back(std::move(key));
+    }
+    return Status();
+  };
+  for (const ast::ExprPtr& arg : call.args) {
+    CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*arg, inner));
+    args.push_back(std::move(bound));
+  }
+  CELLAR_TRY(bind_order());
+  if (call.within_group) {
+    // Ordered-set aggregates take their sort expressions as last arguments.
+    for (const SortKey& key : order) args.push_back(CloneExpr(*key.expr));
+  }
+  std::vector<Type> types;
+  for (const ExprPtr& arg : args) types.push_back(arg->type);
+  if (!call.star && args.empty() && name == "count") {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType,
+                    "count(*) must be used to call a parameterless aggregate function")
+        .WithLocation(call.location);
+  }
+  PLAN_TRY_ASSIGN_AT(ResolvedAggregate resolved, ResolveAggregate(name, types, call.star),
+                     call.location);
+  for (size_t i = 0; i < args.size() && i < resolved.arg_types.size(); ++i) {
+    CELLAR_TRY_ASSIGN(
+        args[i], Coerce(std::move(args[i]), resolved.arg_types[i], CastContext::kImplicit, -1));
+  }
+  out.spec = resolved.spec;
+  out.result = resolved.result;
+  out.args = std::move(args);
+  out.order_by = std::move(order);
+  if (call.distinct && !out.order_by.empty() && !call.within_group) {
+    for (const SortKey& key : out.order_by) {
+      bool found = false;
+      for (const ExprPtr& arg : out.args) found = found || ExprEquals(*arg, *key.expr);
+      if (!found) {
+        return SqlError(
+                   Code::kInvalid, sqlstate::kInvalidColumnReference,
+                   "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument "
+                   "list")
+            .WithLocation(key.expr->location);
+      }
+    }
+  }
+  if (call.filter != nullptr) {
+    Env filter_env = inner;
+    filter_env.place = Place::kFilter;
+    CELLAR_TRY_ASSIGN(out.filter, BindCondition(*call.filter, filter_env, "FILTER"));
+  }
+  return out;
+}
+
+Result<ExprPtr> Binder::BindAggregate(const ast::FuncCall& call, const std::string& name,
+                                      Env& env) {
+  if (env.in_aggregate) {
+    return SqlError(Code::kInvalid, sqlstate::kGroupingError,
+                    "aggregate function calls cannot be nested")
+        .WithLocation(call.location);
+  }
+  CELLAR_TRY_ASSIGN(AggregateCall bound, MakeAggregateCall(call, name, env));
+  // An aggregate over outer columns only belongs to the outer query.
+  std::vector<const Expr*> exprs;
+  for (const ExprPtr& arg : bound.args) exprs.push_back(arg.get());
+  Block* block = OwnerOf(exprs, env);
+  if (block == nullptr || (block == env.scope->block && !AggregatesAllowed(env.place))) {
+    return AggregateNotAllowed(env.place, call.location);
+  }
+  for (const BoundAggregate& known : block->aggregates) {
+    const AggregateCall& other = known.call;
+    bool same = other.spec == bound.spec && other.distinct == bound.distinct &&
+                other.args.size() == bound.args.size() &&
+                (other.filter == nullptr) == (bound.filter == nullptr) &&
+                other.order_by.size() == bound.order_by.size() && other.result == bound.result;
+    for (size_t i = 0; same && i < bound.args.size(); ++i) {
+      same = ExprEquals(*other.args[i], *bound.args[i]) && !IsVolatile(*bound.args[i]);
+    }
+    if (same && bound.filter != nullptr) same = ExprEquals(*other.filter, *bound.filter);
+    for (size_t i = 0; same && i < bound.order_by.size(); ++i) {
+      same = ExprEquals(*other.order_by[i].expr, *bound.order_by[i].expr) &&
+             other.order_by[i].descending == bound.order_by[i].descending &&
+             other.order_by[i].nulls_first == bound.order_by[i].nulls_first;
+    }
+    if (same) return s_.ColumnExpr(known.id, call.location);
+  }
+  ColumnInfo info;
+  info.name = name;
+  info.type = bound.result;
+  int id = s_.AddColumn(std::move(info));
+  block->aggregates.push_back({std::move(bound), id});
+  return s_.ColumnExpr(id, call.location);
+}
+
+Status Binder::BindWindowSpec(const ast::WindowDef& def, Env& env, WindowSpec* spec) {
+  const std::string& base = !def.ref_name.empty() ? def.ref_name : def.name;
+  const ast::SelectStmt* select = env.scope->block != nullptr ? env.scope->block->select : nullptr;
+  if (!base.empty()) {
+    const ast::WindowDef* found = nullptr;
+    if (select != nullptr) {
+      for (const ast::WindowDef& window : select->windows) {
+        if (window.name == base && &window != &def) found = &window;
+      }
+    }
+    bool is_definition = false;
+    if (select != nullptr) {
+      for (const ast::WindowDef& window : select->windows) is_definition |= &window == &def;
+    }
+    if (found == nullptr && !is_definition) {
+      return SqlError(Code::kInvalid, sqlstate::kUndefinedObject, "window \"{}\" does not exist",
+                      base)
+          .WithLocation(def.location);
+    }
+    if (found != nullptr) CELLAR_TRY(BindWindowSpec(*found, env, spec));
+  }
+  Env inner = env;
+  inner.place = Place::kWindow;
+  inner.in_window = true;
+  for (const ast::ExprPtr& expr : def.partition_by) {
+    CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*expr, inner));
+    CELLAR_TRY_ASSIGN(bound, ResolveUnknown(std::move(bound)));
+    spec->partition_by.push_back(std::move(bound));
+  }
+  for (const ast::SortBy& sort : def.order_by) {
+    CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*sort.expr, inner));
+    CELLAR_TRY_ASSIGN(bound, ResolveUnknown(std::move(bound)));
+    CELLAR_TRY_ASSIGN(SortKey key, MakeSortKey(sort, std::move(bound)));
+    spec->order_by.push_back(std::move(key));
+  }
+  return Status();
+}
+
+Result<ExprPtr> Binder::BindWindowCall(const ast::FuncCall& call, const std::string& name,
+                                       Env& env) {
+  bool allowed = env.place == Place::kSelect || env.place == Place::kOrderBy ||
+                 env.place == Place::kDistinctOn;
+  if (env.in_window) {
+    return SqlError(Code::kInvalid, sqlstate::kWindowingError,
+                    "window function calls cannot be nested")
+        .WithLocation(call.location);
+  }
+  if (env.in_aggregate) {
+    return SqlError(Code::kInvalid, sqlstate::kGroupingError,
+                    "aggregate function calls cannot contain window function calls")
+        .WithLocation(call.location);
+  }
+  if (!allowed || env.scope->block == nullptr) {
+    return SqlError(Code::kInvalid, sqlstate::kWindowingError,
+                    "window functions are not allowed in {}", PlaceName(env.place))
+        .WithLocation(call.location);
+  }
+  Block& block = *env.scope->block;
+  BoundWindow window;
+  window.call.function = name;
+  Env inner = env;
+  inner.in_window = true;
+  if (IsWindowFunction(name)) {
+    for (const ast::ExprPtr& arg : call.args) {
+      CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*arg, inner));
+      window.call.args.push_back(std::move(bound));
+    }
+    std::vector<ExprPtr>& args = window.call.args;
+    size_t n = args.size();
+    size_t least = 0, most = 0;
+    Type result = MakeType(TypeId::kInt8);
+    if (name == "percent_rank" || name == "cume_dist") result = MakeType(TypeId::kFloat8);
+    if (name == "ntile") {
+      least = most = 1;
+      result = MakeType(TypeId::kInt4);
+    }
+    if (name == "lag" || name == "lead") least = 1, most = 3;
+    if (name == "first_value" || name == "last_value") least = most = 1;
+    if (name == "nth_value") least = most = 2;
+    if (n < least || n > most) {
+      return SqlError(Code::kInvalid, sqlstate::kUndefinedFunction, "function {} does not exist",
+                      Signature(name, args))
+          .WithHint(
+              "No function matches the given name and argument types. You might need to add "
+              "explicit type casts.")
+          .WithLocation(call.location);
+    }
+    if (name == "ntile") {
+      CELLAR_TRY_ASSIGN(
+          args[0], Coerce(std::move(args[0]), MakeType(TypeId::kInt4), CastContext::kImplicit, -1));
+    } else if (most > 0) {
+      CELLAR_TRY_ASSIGN(args[0], ResolveUnknown(std::move(args[0])));
+      if (n >= 2) {
+        CELLAR_TRY_ASSIGN(args[1], Coerce(std::move(args[1]), MakeType(TypeId::kInt4),
+                                          CastContext::kImplicit, -1));
+      }
+      result = args[0]->type;
+      if (n == 3) {
+        std::vector<ExprPtr*> both{&args[0], &args[2]};
+        CELLAR_TRY(CoerceCommon(both, name, call.location, &result));
+      }
+    }
+    window.call.result = result;
+  } else if (IsAggregate(name)) {
+    if (call.distinct) {
+      return UnsupportedError("DISTINCT is not implemented for window functions")
+          .WithLocation(call.location);
+    }
+    if (!call.order_by.empty()) {
+      return UnsupportedError("aggregate ORDER BY is not implemented for window functions")
+          .WithLocation(call.location);
+    }
+    Env aggregate_env = inner;
+    CELLAR_TRY_ASSIGN(window.call.aggregate, MakeAggregateCall(call, name, aggregate_env));
+    window.call.result = window.call.aggregate.result;
+  } else {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType,
+                    "OVER specified, but {} is not a window function nor an aggregate function",
+                    name)
+        .WithLocation(call.location);
+  }
+  CELLAR_TRY(BindWindowSpec(*call.over, env, &window.spec));
+  // The frame may be written on the named window.
+  const ast::WindowDef* frame = call.over.get();
+  if (!frame->has_frame && block.select != nullptr) {
+    const std::string& base = !frame->ref_name.empty() ? frame->ref_name : frame->name;
+    for (const ast::WindowDef& def : block.select->windows) {
+      if (!base.empty() && def.name == base) frame = &def;
+    }
+  }
+  using Frame = WindowCall::Frame;
+  window.call.frame = Frame::kRangeToCurrent;
+  if (frame->has_frame) {
+    bool from_start = frame->frame_start == ast::FrameBound::kUnboundedPreceding;
+    bool to_current = frame->frame_end == ast::FrameBound::kCurrentRow;
+    bool to_end = frame->frame_end == ast::FrameBound::kUnboundedFollowing;
+    if (frame->exclusion != ast::FrameExclusion::kNone || !from_start || (!to_current && !to_end)) {
+      return UnsupportedError("this window frame is not supported").WithLocation(frame->location);
+    }
+    if (to_end) {
+      window.call.frame = Frame::kWhole;
+    } else if (frame->frame_mode == ast::FrameMode::kRows) {
+      window.call.frame = Frame::kRowsToCurrent;
+    }
+  }
+  ColumnInfo info;
+  info.name = name;
+  info.type = window.call.result;
+  window.id = s_.AddColumn(std::move(info));
+  int id = window.id;
+  block.windows.push_back(std::move(window));
+  return s_.ColumnExpr(id, call.location);
+}
+
+}  // namespace cellar::sql::planning

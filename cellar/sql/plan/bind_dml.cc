@@ -1,0 +1,878 @@
+// INSERT, UPDATE, DELETE: columns, defaults, conflicts, constraints, RETURNING.
+#include <algorithm>
+
+#include "cellar/sql/plan/binder.h"
+
+namespace cellar::sql::planning {
+
+namespace {
+
+constexpr std::string_view kGeneratedAlways = "428C9";
+
+// Position of a column among the living ones; -1 when it is not there.
+int LivingPosition(const catalog::TableDescriptor& table, catalog::ColumnId column) {
+  int position = 0;
+  for (const catalog::ColumnDescriptor& candidate : table.columns) {
+    if (candidate.dropped) continue;
+    if (candidate.id == column) return position;
+    ++position;
+  }
+  return -1;
+}
+
+int LivingPosition(const catalog::TableDescriptor& table, std::string_view name) {
+  int position = 0;
+  for (const catalog::ColumnDescriptor& candidate : table.columns) {
+    if (candidate.dropped) continue;
+    if (candidate.name == name) return position;
+    ++position;
+  }
+  return -1;
+}
+
+Status NoSuchColumn(const catalog::TableDescriptor& table, std::string_view name, int location) {
+  return SqlError(Code::kInvalid, sqlstate::kUndefinedColumn,
+                  "column \"{}\" of relation \"{}\" does not exist", name, table.name)
+      .WithLocation(location);
+}
+
+Status NotDefault(const catalog::ColumnDescriptor& column, bool insert, int location) {
+  if (!column.generated_sql.empty()) {
+    Status status =
+        insert ? SqlError(Code::kInvalid, kGeneratedAlways,
+                          "cannot insert a non-DEFAULT value into column \"{}\"", column.name)
+               : SqlError(Code::kInvalid, kGeneratedAlways,
+                          "column \"{}\" can only be updated to DEFAULT", column.name);
+    return std::move(status)
+        .WithDetail(fmt::format("Column \"{}\" is a generated column.", column.name))
+        .WithLocation(location);
+  }
+  Status status =
+      insert ? SqlError(Code::kInvalid, kGeneratedAlways,
+                        "cannot insert a non-DEFAULT value into column \"{}\"", column.name)
+             : SqlError(Code::kInvalid, kGeneratedAlways,
+                        "column \"{}\" can only be updated to DEFAULT", column.name);
+  status = std::move(status)
+               .WithDetail(fmt::format(
+                   "Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name))
+               .WithLocation(location);
+  if (!insert) return status;
+  return std::move(status).WithHint("Use OVERRIDING SYSTEM VALUE to override.");
+}
+
+}  // namespace
+
+Result<BoundQuery> Binder::BindStatement(const ast::Node& statement, const Scope* outer) {
+  auto with_ctes = [&](const std::unique_ptr<ast::WithClause>& with,
+                       auto&& bind) -> Result<BoundQuery> {
+    size_t visible = cte_names_.size();
+    if (with != nullptr) CELLAR_TRY(BindWith(*with, outer));
+    Result<BoundQuery> out = bind();
+    cte_names_.erase(cte_names_.begin() + static_cast<long>(visible), cte_names_.end());
+    return out;
+  };
+  switch (statement.kind) {
+    case ast::NodeKind::kSelect: return BindSelect(statement.As<ast::SelectStmt>(), outer);
+    case ast::NodeKind::kInsert: {
+      const auto& n = statement.As<ast::InsertStmt>();
+      return with_ctes(n.with, [&] { return BindInsert(n, outer); });
+    }
+    case ast::NodeKind::kUpdate: {
+      const auto& n = statement.As<ast::UpdateStmt>();
+      return with_ctes(n.with, [&] { return BindUpdate(n, outer); });
+    }
+    case ast::NodeKind::kDelete: {
+      const auto& n = statement.As<ast::DeleteStmt>();
+      return with_ctes(n.with, [&] { return BindDelete(n, outer); });
+    }
+    default: break;
+  }
+  return UnsupportedError("this statement cannot be planned");
+}
+
+Result<catalog::TablePtr> Binder::FindTargetTable(const ast::QualifiedName& name,
+                                                  std::string_view verb) {
+  CELLAR_TRY(CheckCatalogName(name));
+  const PlannerContext& context = s_.context;
+  catalog::TablePtr table = FindRelation(*context.catalog, *context.scope, name.schema, name.name);
+  if (context.virtual_catalog != nullptr && (!name.schema.empty() || table == nullptr) &&
+      context.virtual_catalog->Find(name.schema.empty() ? "pg_catalog" : name.schema, name.name) !=
+          nullptr) {
+    return SqlError(Code::kInvalid, sqlstate::kInsufficientPrivilege,
+                    "permission denied: \"{}\" is a system catalog", name.name)
+        .WithLocation(name.location);
+  }
+  if (table == nullptr) {
+    std::string shown = name.schema.empty() ? name.name : name.schema + "." + name.name;
+    return SqlError(Code::kInvalid, sqlstate::kUndefinedTable, "relation \"{}\" does not exist",
+                    shown)
+        .WithLocation(name.location);
+  }
+  if (table->kind == catalog::RelationKind::kView) {
+    std::string_view what = verb == "insert into" ? "insert into" : verb;
+    return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                    "cannot {} view \"{}\"", what, name.name)
+        .WithDetail("Views are not updatable here.");
+  }
+  if (table->kind == catalog::RelationKind::kSequence) {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "cannot change sequence \"{}\"",
+                    name.name);
+  }
+  return table;
+}
+
+Result<ExprPtr> Binder::BindTableExpression(const ast::Expr& expression,
+                                            const catalog::TableDescriptor* table, Type target,
+                                            Place place) {
+  Block block;
+  block.scope.block = nullptr;
+  ScopeItem* item = nullptr;
+  std::vector<int> ids;
+  if (table != nullptr) {
+    item = NewItem();
+    item->name = table->name;
+    for (const catalog::ColumnDescriptor& column : table->columns) {
+      if (column.dropped) continue;
+      ColumnInfo info;
+      info.name = column.name;
+      info.type = column.type;
+      ids.push_back(s_.AddColumn(std::move(info)));
+      item->columns.push_back({column.name, ids.back(), nullptr, column.hidden});
+    }
+    block.scope.items.push_back(item);
+  }
+  Env env;
+  env.scope = &block.scope;
+  env.place = place;
+  size_t subqueries = s_.subqueries.size();
+  CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(expression, env));
+  if (s_.subqueries.size() != subqueries) {
+    return UnsupportedError("cannot use subquery in {}",
+                            PlaceName(place) == "DEFAULT expressions" ? "DEFAULT expression"
+                            : place == Place::kCheck                  ? "check constraint"
+                                                     : "column generation expression")
+        .WithLocation(ExprLocation(expression));
+  }
+  if (place == Place::kCheck) {
+    CELLAR_TRY_ASSIGN(bound, ToBoolean(std::move(bound), "CHECK", ExprLocation(expression)));
+  } else if (target.id != TypeId::kInvalid) {
+    Type from = bound->type;
+    if (from.id != TypeId::kUnknown && !from.SameKind(target) &&
+        !CanCast(from, target, CastContext::kAssignment)) {
+      return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                      "default expression is of type {} but the column is of type {}",
+                      FormatType(from), FormatType(target))
+          .WithHint("You will need to rewrite or cast the expression.")
+          .WithLocation(ExprLocation(expression));
+    }
+    CELLAR_TRY_ASSIGN(bound, Coerce(std::move(bound), target, CastContext::kAssignment,
+                                    ExprLocation(expression)));
+  } else {
+    CELLAR_TRY_ASSIGN(bound, ResolveUnknown(std::move(bound)));
+  }
+  // From ids to positions.
+  VisitExprMutable(bound.get(), [&](Expr* expr) {
+    if (expr->kind != ExprKind::kColumn) return;
+    auto at = std::find(ids.begin(), ids.end(), expr->index);
+    if (at != ids.end()) expr->index = static_cast<int>(at - ids.begin());
+  });
+  return bound;
+}
+
+Result<ExprPtr> Binder::AssignTo(ExprPtr value, const catalog::ColumnDescriptor& column,
+                                 int location) {
+  Type from = value->type;
+  if (from.id != TypeId::kUnknown && !from.SameKind(column.type) &&
+      !CanCast(from, column.type, CastContext::kAssignment)) {
+    return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                    "column \"{}\" is of type {} but expression is of type {}", column.name,
+                    FormatType(Type{column.type.id, column.type.array, -1}), FormatType(from))
+        .WithHint("You will need to rewrite or cast the expression.")
+        .WithLocation(location);
+  }
+  return Coerce(std::move(value), column.type, CastContext::kAssignment, location);
+}
+
+Result<ExprPtr> Binder::ColumnDefault(const catalog::TableDescriptor& table,
+                                      const catalog::ColumnDescriptor& column) {
+  if (!column.generated_sql.empty()) return MakeNull(column.type);  // computed afterwards
+  bool from_sequence = column.identity != catalog::Identity::kNone;
+  if (!from_sequence && column.sequence.value != 0 &&
+      column.default_sql.rfind("nextval(", 0) == 0) {
+    catalog::TablePtr sequence = s_.context.catalog->GetTable(column.sequence);
+    from_sequence =
+        sequence != nullptr && column.default_sql.find(sequence->name) != std::string::npos;
+  }
+  if (from_sequence && column.sequence.value != 0) {
+    catalog::TablePtr sequence = s_.context.catalog->GetTable(column.sequence);
+    if (sequence == nullptr) {
+      return InternalError("the sequence of column \"{}\" of \"{}\" is missing", column.name,
+                           table.name);
+    }
+    std::vector<ExprPtr> args;
+    args.push_back(MakeConstant(Value(MakeType(TypeId::kRegclass), Datum::Int(sequence->oid()))));
+    CELLAR_TRY_ASSIGN(ExprPtr next, CallFunction("nextval", std::move(args), -1));
+    return Coerce(std::move(next), column.type, CastContext::kAssignment, -1);
+  }
+  if (column.default_sql.empty()) return MakeNull(column.type);
+  CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, ParseExpression(column.default_sql));
+  Result<ExprPtr> bound = BindTableExpression(*parsed, nullptr, column.type, Place::kDefault);
+  if (!bound.ok()) return std::move(bound).status();
+  // Positions in the default's text are not positions in the statement.
+  VisitExprMutable(bound->get(), [](Expr* expr) { expr->location = -1; });
+  return bound;
+}
+
+Status Binder::BindChecks(const catalog::TableDescriptor& table, std::vector<CheckExpr>* out) {
+  for (const catalog::CheckConstraint& check : table.checks) {
+    CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, ParseExpression(check.expression));
+    CheckExpr bound;
+    bound.name = check.name;
+    CELLAR_TRY_ASSIGN(bound.condition, BindTableExpression(*parsed, &table, Type(), Place::kCheck));
+    VisitExprMutable(bound.condition.get(), [](Expr* expr) { expr->location = -1; });
+    out->push_back(std::move(bound));
+  }
+  return Status();
+}
+
+namespace {
+
+// An index of `table` whose first columns are `columns` in some order; with `whole`, exactly them
+// and unique.
+const catalog::IndexDescriptor* IndexOver(const catalog::TableDescriptor& table,
+                                          const std::vector<catalog::ColumnId>& columns,
+                                          bool whole) {
+  const catalog::IndexDescriptor* found = nullptr;
+  for (const catalog::IndexDescriptor& index : table.indexes) {
+    if (index.state != catalog::IndexState::kPublic || !index.predicate.empty()) continue;
+    if (index.key.size() < columns.size() ||
+        (whole && (index.key.size() != columns.size() || !index.unique))) {
+      continue;
+    }
+    bool match = true;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      match =
+          match && std::find(columns.begin(), columns.end(), index.key[i].column) != columns.end();
+    }
+    if (match && (found == nullptr || index.key.size() < found->key.size())) found = &index;
+  }
+  return found;
+}
+
+// Pairs of (theirs, ours): put in the index's order.
+void FillCheck(const catalog::TableDescriptor& own, const std::vector<catalog::ColumnId>& ours,
+               const catalog::TablePtr& other, const std::vector<catalog::ColumnId>& theirs,
+               const catalog::IndexDescriptor* index, ForeignKeyCheck* check) {
+  check->table = other;
+  std::vector<size_t> order;
+  if (index != nullptr) {
+    check->index = index->id;
+    for (size_t i = 0; i < theirs.size(); ++i) {
+      auto at = std::find(theirs.begin(), theirs.end(), index->key[i].column);
+      order.push_back(static_cast<size_t>(at - theirs.begin()));
+    }
+  } else {
+    for (size_t i = 0; i < theirs.size(); ++i) order.push_back(i);
+  }
+  for (size_t i : order) {
+    check->other_columns.push_back(theirs[i]);
+    check->columns.push_back(LivingPosition(own, ours[i]));
+  }
+}
+
+}  // namespace
+
+Status Binder::AddForeignKeys(const catalog::TableDescriptor& table,
+                              std::vector<ForeignKeyCheck>* out) {
+  for (const catalog::ForeignKey& key : table.foreign_keys) {
+    catalog::TablePtr other = s_.context.catalog->GetTable(key.referenced_table);
+    if (other == nullptr) {
+      return InternalError("table referenced by constraint \"{}\" is missing", key.name);
+    }
+    UseTable(other);
+    ForeignKeyCheck check;
+    check.constraint = key.name;
+    check.deferred = key.deferrable && key.initially_deferred;
+    FillCheck(table, key.columns, other, key.referenced_columns,
+              IndexOver(*other, key.referenced_columns, true), &check);
+    out->push_back(std::move(check));
+  }
+  return Status();
+}
+
+Status Binder::AddReferencing(const catalog::TableDescriptor& table,
+                              std::vector<ForeignKeyCheck>* out) {
+  for (const catalog::TablePtr& other : s_.context.catalog->ListReferencing(table.id)) {
+    for (const catalog::ForeignKey& key : other->foreign_keys) {
+      if (key.referenced_table != table.id) continue;
+      UseTable(other);
+      ForeignKeyCheck check;
+      check.constraint = key.name;
+      check.action = key.on_delete;
+      check.deferred = key.deferrable && key.initially_deferred;
+      FillCheck(table, key.referenced_columns, other, key.columns,
+                IndexOver(*other, key.columns, false), &check);
+      out->push_back(std::move(check));
+    }
+  }
+  return Status();
+}
+
+Status Binder::AddGenerated(const catalog::TableDescriptor& table,
+                            const std::vector<int>& target_ids,
+                            std::vector<std::pair<int, ExprPtr>>* assignments) {
+  int position = -1;
+  std::vector<std::pair<int, ExprPtr>> generated;
+  for (const catalog::ColumnDescriptor& column : table.columns) {
+    if (column.dropped) continue;
+    ++position;
+    if (column.generated_sql.empty()) continue;
+    CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, ParseExpression(column.generated_sql));
+    CELLAR_TRY_ASSIGN(ExprPtr value,
+                      BindTableExpression(*parsed, &table, column.type, Place::kGenerated));
+    // Over the new row: assigned columns by their new values, others by their old ones.
+    VisitExprMutable(value.get(), [&](Expr* expr) {
+      expr->location = -1;
+      if (expr->kind == ExprKind::kColumn)
+        expr->index = target_ids[static_cast<size_t>(expr->index)];
+    });
+    std::vector<std::pair<int, const Expr*>> values;
+    for (const auto& [at, assigned] : *assignments) {
+      values.emplace_back(target_ids[static_cast<size_t>(at)], assigned.get());
+    }
+    Substitute(&value, values);
+    generated.emplace_back(position, std::move(value));
+  }
+  for (auto& entry : generated) {
+    assignments->erase(
+        std::remove_if(assignments->begin(), assignments->end(),
+                       [&](const auto& known) { return known.first == entry.first; }),
+        assignments->end());
+    assignments->push_back(std::move(entry));
+  }
+  return Status();
+}
+
+Status Binder::BindReturning(const ast::TargetList& targets, Scope* scope,
+                             std::vector<ExprPtr>* exprs, BoundQuery* query, Logical* node) {
+  Env env;
+  env.scope = scope;
+  env.place = Place::kReturning;
+  std::vector<Target> bound;
+  CELLAR_TRY(BindTargets(targets, env, &bound));
+  for (Target& target : bound) {
+    CELLAR_TRY_ASSIGN(target.expr, ResolveUnknown(std::move(target.expr)));
+    ColumnInfo info;
+    if (target.expr->kind == ExprKind::kColumn) info = s_.column(target.expr->index);
+    info.name = target.name;
+    info.type = target.expr->type;
+    int id = s_.AddColumn(std::move(info));
+    node->ids.push_back(id);
+    exprs->push_back(std::move(target.expr));
+    query->columns.push_back({target.name, id, nullptr});
+  }
+  return Status();
+}
+
+Result<BoundQuery> Binder::BindInsert(const ast::InsertStmt& insert, const Scope* outer) {
+  CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindTargetTable(insert.table, "insert into"));
+  UseTable(table);
+  std::vector<int> living = LivingColumns(*table);
+  auto column_at = [&](size_t position) -> const catalog::ColumnDescriptor& {
+    return table->columns[static_cast<size_t>(living[position])];
+  };
+  // Positions that the statement gives values for.
+  std::vector<size_t> wanted;
+  if (insert.columns.empty()) {
+    for (size_t i = 0; i < living.size(); ++i) {
+      if (!column_at(i).hidden) wanted.push_back(i);
+    }
+  }
+  for (const ast::AssignTarget& target : insert.columns) {
+    int position = LivingPosition(*table, target.column);
+    if (position < 0) return NoSuchColumn(*table, target.column, target.location);
+    if (!target.steps.empty()) {
+      return UnsupportedError("storing into array elements or fields is not supported")
+          .WithLocation(target.location);
+    }
+    if (std::find(wanted.begin(), wanted.end(), static_cast<size_t>(position)) != wanted.end()) {
+      return SqlError(Code::kInvalid, sqlstate::kDuplicateColumn,
+                      "column \"{}\" specified more than once", target.column)
+          .WithLocation(target.location);
+    }
+    wanted.push_back(static_cast<size_t>(position));
+  }
+  auto check_count = [&](size_t given, int location) -> Status {
+    if (given > wanted.size()) {
+      return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                      "INSERT has more expressions than target columns")
+          .WithLocation(location);
+    }
+    if (given < wanted.size() && !insert.columns.empty()) {
+      return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                      "INSERT has more target columns than expressions")
+          .WithLocation(insert.columns[given].location);
+    }
+    return Status();
+  };
+  // A value for a column that must be generated: an error, or replaced by the default.
+  enum class Given : uint8_t { kKeep, kUseDefault };
+  auto check_given = [&](const catalog::ColumnDescriptor& column, int location) -> Result<Given> {
+    if (!column.generated_sql.empty()) return NotDefault(column, true, location);
+    if (column.identity == catalog::Identity::kAlways &&
+        insert.overriding == ast::Overriding::kNone) {
+      return NotDefault(column, true, location);
+    }
+    if (column.identity != catalog::Identity::kNone &&
+        insert.overriding == ast::Overriding::kUserValue) {
+      return Given::kUseDefault;
+    }
+    return Given::kKeep;
+  };
+
+  auto node = std::make_unique<LogicalInsert>();
+  node->table = table;
+  node->alias = insert.alias.empty() ? table->name : insert.alias;
+  std::vector<int> inputs(living.size(), -1);
+  auto new_column = [&](const catalog::ColumnDescriptor& column) {
+    ColumnInfo info;
+    info.name = column.name;
+    info.type = column.type;
+    return s_.AddColumn(std::move(info));
+  };
+  LogicalPtr source;
+  bool plain_values = insert.source != nullptr && !insert.source->values.empty() &&
+                      insert.source->order_by.empty() && insert.source->limit == nullptr &&
+                      insert.source->offset == nullptr && insert.source->with == nullptr;
+  if (insert.source == nullptr || plain_values) {
+    auto values = std::make_unique<LogicalValues>();
+    for (size_t i = 0; i < living.size(); ++i) {
+      inputs[i] = new_column(column_at(i));
+      values->ids.push_back(inputs[i]);
+    }
+    Block block;
+    block.scope.parent = outer;
+    Env env;
+    env.scope = &block.scope;
+    env.place = Place::kValues;
+    size_t rows = plain_values ? insert.source->values.size() : 1;
+    size_t width = plain_values ? insert.source->values[0].size() : 0;
+    values->rows.reserve(rows);
+    // Constant defaults are bound once.
+    std::vector<ExprPtr> defaults(living.size());
+    auto default_of = [&](size_t position) -> Result<ExprPtr> {
+      if (defaults[position] == nullptr) {
+        CELLAR_TRY_ASSIGN(defaults[position], ColumnDefault(*table, column_at(position)));
+      }
+      return CloneExpr(*defaults[position]);
+    };
+    for (size_t r = 0; r < rows; ++r) {
+      std::vector<ExprPtr> row(living.size());
+      if (plain_values) {
+        const ast::ExprList& given = insert.source->values[r];
+        if (given.size() != width) {
+          return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                          "VALUES lists must all be the same length")
+              .WithLocation(given.empty() ? insert.source->location : ExprLocation(*given[0]));
+        }
+        if (r == 0) {
+          int location = given.size() > wanted.size() ? ExprLocation(*given[wanted.size()]) : -1;
+          CELLAR_TRY(check_count(given.size(), location));
+        }
+        for (size_t i = 0; i < given.size(); ++i) {
+          if (given[i]->kind == ast::NodeKind::kDefault) continue;
+          const catalog::ColumnDescriptor& column = column_at(wanted[i]);
+          int location = ExprLocation(*given[i]);
+          CELLAR_TRY_ASSIGN(Given what, check_given(column, location));
+          if (what == Given::kUseDefault) continue;
+          CELLAR_TRY_ASSIGN(ExprPtr value, BindExpr(*given[i], env));
+          CELLAR_TRY_ASSIGN(row[wanted[i]], AssignTo(std::move(value), column, location));
+        }
+      }
+      for (size_t i = 0; i < living.size(); ++i) {
+        if (row[i] != nullptr) continue;
+        CELLAR_TRY_ASSIGN(row[i], default_of(i));
+      }
+      values->rows.push_back(std::move(row));
+    }
+    source = std::move(values);
+  } else {
+    CELLAR_TRY_ASSIGN(BoundQuery query,
+                      BindSelect(*insert.source, outer, /*resolve_unknowns=*/false));
+    const ast::TargetList& targets = insert.source->targets;
+    CELLAR_TRY(check_count(query.columns.size(),
+                           targets.size() > wanted.size() ? targets[wanted.size()].location : -1));
+    for (size_t i = 0; i < query.columns.size(); ++i) {
+      const catalog::ColumnDescriptor& column = column_at(wanted[i]);
+      int location = i < targets.size() ? ExprLocation(*targets[i].expr) : -1;
+      CELLAR_TRY_ASSIGN(Given what, check_given(column, location));
+      if (what == Given::kUseDefault) continue;
+      Type from = s_.column(query.columns[i].id).type;
+      if (from.id != TypeId::kUnknown && !from.SameKind(column.type) &&
+          !CanCast(from, column.type, CastContext::kAssignment)) {
+        return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                        "column \"{}\" is of type {} but expression is of type {}", column.name,
+                        FormatType(Type{column.type.id, column.type.array, -1}), FormatType(from))
+            .WithHint("You will need to rewrite or cast the expression.")
+            .WithLocation(location);
+      }
+      CELLAR_TRY(CoerceColumn(&query, i, column.type, CastContext::kAssignment, location));
+      inputs[wanted[i]] = query.columns[i].id;
+    }
+    auto project = std::make_unique<LogicalProject>();
+    for (size_t i = 0; i < living.size(); ++i) {
+      if (inputs[i] >= 0) continue;
+      CELLAR_TRY_ASSIGN(ExprPtr value, ColumnDefault(*table, column_at(i)));
+      inputs[i] = new_column(column_at(i));
+      project->ids.push_back(inputs[i]);
+      project->exprs.push_back(std::move(value));
+    }
+    source = std::move(query.root);
+    if (!project->ids.empty()) {
+      project->children.push_back(std::move(source));
+      source = std::move(project);
+    }
+  }
+  // Generated columns are computed from the others.
+  std::vector<std::pair<int, ExprPtr>> generated;
+  CELLAR_TRY(AddGenerated(*table, inputs, &generated));
+  if (!generated.empty()) {
+    auto project = std::make_unique<LogicalProject>();
+    for (auto& [position, value] : generated) {
+      int id = new_column(column_at(static_cast<size_t>(position)));
+      inputs[static_cast<size_t>(position)] = id;
+      project->ids.push_back(id);
+      project->exprs.push_back(std::move(value));
+    }
+    project->children.push_back(std::move(source));
+    source = std::move(project);
+  }
+  node->inputs = std::move(inputs);
+  node->children.push_back(std::move(source));
+  CELLAR_TRY(BindChecks(*table, &node->checks));
+  CELLAR_TRY(AddForeignKeys(*table, &node->foreign_keys));
+
+  BoundQuery query;
+  if (insert.on_conflict != nullptr || !insert.returning.empty()) {
+    ScopeItem* target = NewItem();
+    target->name = node->alias;
+    target->table = table;
+    for (size_t i = 0; i < living.size(); ++i) {
+      const catalog::ColumnDescriptor& column = column_at(i);
+      ColumnInfo info;
+      info.name = column.name;
+      info.qualifier = node->alias;
+      info.type = column.type;
+      info.table_oid = table->oid();
+      info.attnum = static_cast<int16_t>(living[i] + 1);
+      int id = s_.AddColumn(std::move(info));
+      node->stored.push_back(id);
+      target->columns.push_back({column.name, id, nullptr, column.hidden});
+    }
+    Scope scope;
+    scope.parent = outer;
+    scope.items.push_back(target);
+    if (insert.on_conflict != nullptr) {
+      CELLAR_TRY(BindConflict(*insert.on_conflict, table, target, &scope, node.get()));
+    }
+    if (!insert.returning.empty()) {
+      node->has_returning = true;
+      scope.items = {target};
+      CELLAR_TRY(BindReturning(insert.returning, &scope, &node->returning, &query, node.get()));
+    }
+  }
+  query.root = std::move(node);
+  return query;
+}
+
+Status Binder::BindConflict(const ast::OnConflict& conflict, const catalog::TablePtr& table,
+                            ScopeItem* target, Scope* scope, LogicalInsert* node) {
+  node->conflict = conflict.do_update ? OnConflict::Kind::kUpdate : OnConflict::Kind::kNothing;
+  if (!conflict.constraint.empty()) {
+    for (const catalog::IndexDescriptor& index : table->indexes) {
+      if (index.name == conflict.constraint && index.unique && index.constraint)
+        node->arbiter = index.id;
+      if (index.name == conflict.constraint && index.primary) node->arbiter = index.id;
+    }
+    if (!node->arbiter.has_value()) {
+      return SqlError(Code::kInvalid, sqlstate::kUndefinedObject,
+                      "constraint \"{}\" for table \"{}\" does not exist", conflict.constraint,
+                      table->name)
+          .WithLocation(conflict.location);
+    }
+  } else if (!conflict.elements.empty()) {
+    std::vector<catalog::ColumnId> columns;
+    for (const ast::IndexElement& element : conflict.elements) {
+      if (element.column.empty()) {
+        return UnsupportedError("ON CONFLICT on expressions is not supported")
+            .WithLocation(conflict.location);
+      }
+      const catalog::ColumnDescriptor* column = table->FindColumn(element.column);
+      if (column == nullptr) {
+        return SqlError(Code::kInvalid, sqlstate::kUndefinedColumn, "column \"{}\" does not exist",
+                        element.column)
+            .WithLocation(conflict.location);
+      }
+      if (std::find(columns.begin(), columns.end(), column->id) == columns.end()) {
+        columns.push_back(column->id);
+      }
+    }
+    const catalog::IndexDescriptor* index = IndexOver(*table, columns, true);
+    if (index == nullptr) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidColumnReference,
+                      "there is no unique or exclusion constraint matching the ON CONFLICT "
+                      "specification")
+          .WithLocation(conflict.location);
+    }
+    node->arbiter = index->id;
+  } else if (conflict.do_update) {
+    return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                    "ON CONFLICT DO UPDATE requires inference specification or constraint name")
+        .WithHint("For example, ON CONFLICT (column_name).")
+        .WithLocation(conflict.location);
+  }
+  if (!conflict.do_update) return Status();
+  ScopeItem* excluded = NewItem();
+  excluded->name = "excluded";
+  for (const ScopeColumn& column : target->columns) {
+    ColumnInfo info = s_.column(column.id);
+    info.qualifier = "excluded";
+    int id = s_.AddColumn(std::move(info));
+    node->excluded.push_back(id);
+    excluded->columns.push_back({column.name, id, nullptr, column.hidden});
+  }
+  scope->items.push_back(excluded);
+  Env env;
+  env.scope = scope;
+  env.place = Place::kUpdate;
+  CELLAR_TRY(
+      BindAssignments(conflict.sets, *table, env, node->stored, &node->assignments, nullptr));
+  if (conflict.where != nullptr) {
+    env.place = Place::kConflictWhere;
+    CELLAR_TRY_ASSIGN(node->conflict_where, BindCondition(*conflict.where, env, "WHERE"));
+  }
+  CELLAR_TRY(AddReferencing(*table, &node->referenced_by));
+  return Status();
+}
+
+Status Binder::BindAssignments(const std::vector<ast::SetClause>& sets,
+                               const catalog::TableDescriptor& table, Env& env,
+                               const std::vector<int>& target_ids,
+                               std::vector<std::pair<int, ExprPtr>>* out, LogicalPtr* from) {
+  std::vector<int> living = LivingColumns(table);
+  auto assign = [&](const ast::AssignTarget& target, ExprPtr value, bool is_default,
+                    int location) -> Status {
+    int position = LivingPosition(table, target.column);
+    if (position < 0) return NoSuchColumn(table, target.column, target.location);
+    if (!target.steps.empty()) {
+      return UnsupportedError("storing into array elements or fields is not supported")
+          .WithLocation(target.location);
+    }
+    for (const auto& [known, expr] : *out) {
+      if (known == position) {
+        return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                        "multiple assignments to same column \"{}\"", target.column)
+            .WithLocation(target.location);
+      }
+    }
+    const catalog::ColumnDescriptor& column =
+        table.columns[static_cast<size_t>(living[static_cast<size_t>(position)])];
+    if (is_default) {
+      CELLAR_TRY_ASSIGN(value, ColumnDefault(table, column));
+    } else {
+      if (!column.generated_sql.empty() || column.identity == catalog::Identity::kAlways) {
+        return NotDefault(column, false, location);
+      }
+      CELLAR_TRY_ASSIGN(value, AssignTo(std::move(value), column, location));
+    }
+    out->emplace_back(position, std::move(value));
+    return Status();
+  };
+  for (const ast::SetClause& set : sets) {
+    if (!set.multi) {
+      bool is_default = set.value->kind == ast::NodeKind::kDefault;
+      ExprPtr value;
+      // An unknown column is reported before what is wrong with the value.
+      if (LivingPosition(table, set.targets[0].column) < 0) {
+        return NoSuchColumn(table, set.targets[0].column, set.targets[0].location);
+      }
+      if (!is_default) {
+        CELLAR_TRY_ASSIGN(value, BindExpr(*set.value, env));
+      }
+      CELLAR_TRY(assign(set.targets[0], std::move(value), is_default, ExprLocation(*set.value)));
+      continue;
+    }
+    if (set.value->kind == ast::NodeKind::kRow) {
+      const auto& row = set.value->As<ast::RowExpr>();
+      if (row.args.size() != set.targets.size()) {
+        return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                        "number of columns does not match number of values")
+            .WithLocation(set.value->location);
+      }
+      for (size_t i = 0; i < row.args.size(); ++i) {
+        bool is_default = row.args[i]->kind == ast::NodeKind::kDefault;
+        ExprPtr value;
+        if (!is_default) {
+          CELLAR_TRY_ASSIGN(value, BindExpr(*row.args[i], env));
+        }
+        CELLAR_TRY(
+            assign(set.targets[i], std::move(value), is_default, ExprLocation(*row.args[i])));
+      }
+      continue;
+    }
+    if (set.value->kind != ast::NodeKind::kSubLink ||
+        set.value->As<ast::SubLink>().sub_kind != ast::SubLinkKind::kExpr) {
+      return UnsupportedError(
+                 "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() "
+                 "expression")
+          .WithLocation(set.value->location);
+    }
+    // (a, b) = (SELECT x, y ..): one scalar subquery per column.
+    const auto& link = set.value->As<ast::SubLink>();
+    for (size_t i = 0; i < set.targets.size(); ++i) {
+      CELLAR_TRY_ASSIGN(BoundQuery query, BindSelect(*link.select, env.scope));
+      if (query.columns.size() != set.targets.size()) {
+        return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                        "number of columns does not match number of values")
+            .WithLocation(set.value->location);
+      }
+      auto value = std::make_unique<Expr>();
+      value->kind = ExprKind::kSubplan;
+      value->subplan_kind = SubplanKind::kScalar;
+      value->type = s_.column(query.columns[i].id).type;
+      value->location = link.location;
+      value->index = static_cast<int>(s_.subqueries.size());
+      Subquery subquery;
+      subquery.root = std::move(query.root);
+      subquery.ids.push_back(query.columns[i].id);
+      s_.subqueries.push_back(std::move(subquery));
+      CELLAR_TRY(assign(set.targets[i], std::move(value), false, link.location));
+    }
+  }
+  return AddGenerated(table, target_ids, out);
+}
+
+Result<BoundQuery> Binder::BindUpdate(const ast::UpdateStmt& update, const Scope* outer) {
+  CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindTargetTable(update.table, "update"));
+  auto node = std::make_unique<LogicalUpdate>();
+  node->table = table;
+  node->alias = update.alias.name.empty() ? table->name : update.alias.name;
+  ScopeItem* target = NewItem();
+  std::unique_ptr<LogicalGet> get = MakeGet(table, node->alias, target);
+  ColumnInfo reference;
+  reference.name = "ctid";
+  reference.type = MakeType(TypeId::kBytea);
+  get->row_ref = s_.AddColumn(std::move(reference));
+  get->lock = RowLock::kBlock;
+  node->target = get->ids;
+  node->row_ref = get->row_ref;
+  LogicalPtr root = std::move(get);
+  Block block;
+  block.scope.parent = outer;
+  block.scope.items.push_back(target);
+  if (!update.from.empty()) {
+    CELLAR_TRY_ASSIGN(FromResult from, BindFromList(update.from, outer, &block));
+    auto join = std::make_unique<LogicalJoin>();
+    join->children.push_back(std::move(root));
+    join->children.push_back(std::move(from.root));
+    root = std::move(join);
+    block.scope.items.insert(block.scope.items.end(), from.items.begin(), from.items.end());
+    CELLAR_TRY(CheckDuplicateNames(block.scope.items));
+  }
+  Env env;
+  env.scope = &block.scope;
+  env.place = Place::kUpdate;
+  CELLAR_TRY(BindAssignments(update.sets, *table, env, node->target, &node->assignments, nullptr));
+  if (update.where != nullptr) {
+    env.place = Place::kWhere;
+    CELLAR_TRY_ASSIGN(ExprPtr condition, BindCondition(*update.where, env, "WHERE"));
+    auto filter = std::make_unique<LogicalFilter>();
+    SplitConjuncts(std::move(condition), &filter->conditions);
+    if (!filter->conditions.empty()) {
+      filter->children.push_back(std::move(root));
+      root = std::move(filter);
+    }
+  }
+  node->children.push_back(std::move(root));
+  CELLAR_TRY(BindChecks(*table, &node->checks));
+  std::vector<ForeignKeyCheck> own, theirs;
+  CELLAR_TRY(AddForeignKeys(*table, &own));
+  CELLAR_TRY(AddReferencing(*table, &theirs));
+  auto changes = [&](const ForeignKeyCheck& check) {
+    for (int position : check.columns) {
+      for (const auto& [assigned, value] : node->assignments) {
+        if (assigned == position) return true;
+      }
+    }
+    return false;
+  };
+  for (ForeignKeyCheck& check : own) {
+    if (changes(check)) node->foreign_keys.push_back(std::move(check));
+  }
+  for (ForeignKeyCheck& check : theirs) {
+    if (!changes(check)) continue;
+    for (const catalog::ForeignKey& key : check.table->foreign_keys) {
+      if (key.name == check.constraint) check.action = key.on_update;
+    }
+    node->referenced_by.push_back(std::move(check));
+  }
+  BoundQuery query;
+  if (!update.returning.empty()) {
+    node->has_returning = true;
+    CELLAR_TRY(BindReturning(update.returning, &block.scope, &node->returning, &query, node.get()));
+  }
+  query.root = std::move(node);
+  return query;
+}
+
+Result<BoundQuery> Binder::BindDelete(const ast::DeleteStmt& del, const Scope* outer) {
+  CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindTargetTable(del.table, "delete from"));
+  auto node = std::make_unique<LogicalDelete>();
+  node->table = table;
+  node->alias = del.alias.name.empty() ? table->name : del.alias.name;
+  ScopeItem* target = NewItem();
+  std::unique_ptr<LogicalGet> get = MakeGet(table, node->alias, target);
+  ColumnInfo reference;
+  reference.name = "ctid";
+  reference.type = MakeType(TypeId::kBytea);
+  get->row_ref = s_.AddColumn(std::move(reference));
+  get->lock = RowLock::kBlock;
+  node->target = get->ids;
+  node->row_ref = get->row_ref;
+  LogicalPtr root = std::move(get);
+  Block block;
+  block.scope.parent = outer;
+  block.scope.items.push_back(target);
+  if (!del.using_items.empty()) {
+    CELLAR_TRY_ASSIGN(FromResult from, BindFromList(del.using_items, outer, &block));
+    auto join = std::make_unique<LogicalJoin>();
+    join->children.push_back(std::move(root));
+    join->children.push_back(std::move(from.root));
+    root = std::move(join);
+    block.scope.items.insert(block.scope.items.end(), from.items.begin(), from.items.end());
+    CELLAR_TRY(CheckDuplicateNames(block.scope.items));
+  }
+  Env env;
+  env.scope = &block.scope;
+  if (del.where != nullptr) {
+    env.place = Place::kWhere;
+    CELLAR_TRY_ASSIGN(ExprPtr condition, BindCondition(*del.where, env, "WHERE"));
+    auto filter = std::make_unique<LogicalFilter>();
+    SplitConjuncts(std::move(condition), &filter->conditions);
+    if (!filter->conditions.empty()) {
+      filter->children.push_back(std::move(root));
+      root = std::move(filter);
+    }
+  }
+  node->children.push_back(std::move(root));
+  CELLAR_TRY(AddReferencing(*table, &node->referenced_by));
+  BoundQuery query;
+  if (!del.returning.empty()) {
+    node->has_returning = true;
+    CELLAR_TRY(BindReturning(del.returning, &block.scope, &node->returning, &query, node.get()));
+  }
+  query.root = std::move(node);
+  return query;
+}
+
+}  // namespace cellar::sql::planning

@@ -1,0 +1,291 @@
+// From syntax trees to bound queries: names, types, aggregates, subqueries. Private to this layer.
+//
+// One Binder serves one statement; nested queries share it and its Statement. Errors carry
+// PostgreSQL's SQLSTATEs and messages, and the byte offset of what they complain about.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/sql/parser/ast.h"
+#include "cellar/sql/parser/parser.h"
+#include "cellar/sql/plan/logical.h"
+
+namespace cellar::sql::planning {
+
+struct ScopeColumn {
+  std::string name;
+  int id = -1;
+  std::shared_ptr<const RecordInfo> record;
+  bool hidden = false;  // not in *
+};
+
+// A relation in FROM as names see it.
+struct ScopeItem {
+  std::string name;    // alias; empty for a join without one
+  std::string schema;  // of a table without an alias: schema.table.column
+  std::vector<ScopeColumn> columns;
+  bool relation_visible = true;  // by qualified name
+  bool columns_visible = true;   // by plain name, and in *
+  bool lateral_only = false;     // a sibling that a lateral item may not use: for the error's hint
+  bool scalar_function = false;  // the whole row is its one column
+  catalog::TablePtr table;
+  LogicalGet* get = nullptr;
+};
+
+struct Block;
+
+struct Scope {
+  const Scope* parent = nullptr;
+  Block* block = nullptr;  // the SELECT it belongs to
+  std::vector<ScopeItem*> items;
+};
+
+enum class Place : uint8_t {
+  kSelect,
+  kWhere,
+  kJoinOn,
+  kGroupBy,
+  kHaving,
+  kOrderBy,
+  kDistinctOn,
+  kLimit,
+  kOffset,
+  kFunctionInFrom,
+  kValues,
+  kReturning,
+  kUpdate,
+  kCheck,
+  kDefault,
+  kGenerated,
+  kWindow,
+  kFilter,
+  kConflictWhere,
+};
+// "WHERE", "JOIN conditions": as PostgreSQL's messages name it.
+std::string_view PlaceName(Place place);
+
+// Where an expression stands. Passed by reference; copies are made to change a flag.
+struct Env {
+  Scope* scope = nullptr;
+  Place place = Place::kSelect;
+  bool in_aggregate = false;
+  bool in_window = false;
+  const std::vector<ScopeColumn>* extra = nullptr;
+};
+
+struct BoundAggregate {
+  AggregateCall call;
+  int id = -1;
+};
+struct WindowSpec {
+  std::vector<ExprPtr> partition_by;
+  std::vector<SortKey> order_by;
+};
+struct BoundWindow {
+  WindowCall call;
+  WindowSpec spec;
+  int id = -1;
+};
+struct BoundSetFunction {
+  ExprPtr call;
+  int id = -1;
+  int level = 0;
+  std::shared_ptr<const RecordInfo> record;  // composite: becomes a lateral function
+};
+
+// One SELECT while it is bound.
+struct Block {
+  const ast::SelectStmt* select = nullptr;
+  Scope scope;
+  std::vector<BoundAggregate> aggregates;
+  std::vector<BoundWindow> windows;
+  std::vector<BoundSetFunction> set_functions;
+  bool grouped = false;
+};
+
+// A CTE in scope.
+struct CteName {
+  std::string name;
+  int cte = -1;
+  // While the recursive term is bound:
+  bool is_work_table = false;
+  int work_table = 0;
+  std::vector<QueryColumn> columns;
+  bool* referenced = nullptr;
+  // To bind it again where a correlated one is named twice.
+  const ast::CommonTableExpr* definition = nullptr;
+  const Scope* outer = nullptr;
+};
+
+class Binder {
+ public:
+  explicit Binder(Statement& statement) : s_(statement) {}
+
+  Result<BoundQuery> BindSelect(const ast::SelectStmt& select, const Scope* outer,
+                                bool resolve_unknowns = true);
+  // INSERT, UPDATE, DELETE; the query's columns are those of RETURNING.
+  Result<BoundQuery> BindStatement(const ast::Node& statement, const Scope* outer);
+  Result<ExprPtr> BindTableExpression(const ast::Expr& expression,
+                                      const catalog::TableDescriptor* table, Type target,
+                                      Place place);
+
+ private:
+  struct FromResult {
+    LogicalPtr root;
+    std::vector<ScopeItem*> items;
+  };
+
+  // bind_from.cc
+  Result<FromResult> BindFromList(const std::vector<ast::FromItemPtr>& from, const Scope* outer,
+                                  Block* block);
+  Result<FromResult> BindFromItem(const ast::FromItem& item, const Scope* outer,
+                                  const std::vector<ScopeItem*>& siblings, Block* block);
+  Result<FromResult> BindTableRef(const ast::TableRef& ref, const Scope* outer);
+  Result<FromResult> BindSubqueryRef(const ast::SubqueryRef& ref, const Scope* outer);
+  Result<FromResult> BindFunctionRef(const ast::FunctionRef& ref, const Scope* outer, Block* block);
+  Result<FromResult> BindJoin(const ast::JoinExpr& join, const Scope* outer,
+                              const std::vector<ScopeItem*>& siblings, Block* block);
+  Result<FromResult> BindView(const std::string& sql, std::string_view name, std::string_view alias,
+                              const ast::Alias& alias_spec, int location);
+  Result<FromResult> BindCteRef(CteName& cte, const ast::TableRef& ref);
+  Result<ScopeItem*> MakeItem(std::string name, const std::vector<QueryColumn>& columns,
+                              const ast::Alias& alias, int location);
+  Status ApplyAlias(ScopeItem* item, const ast::Alias& alias, int location);
+  Status CheckDuplicateNames(const std::vector<ScopeItem*>& items);
+  ScopeItem* NewItem() {
+    items_.emplace_back();
+    return &items_.back();
+  }
+  // A Get with fresh ids and its item.
+  std::unique_ptr<LogicalGet> MakeGet(const catalog::TablePtr& table, const std::string& alias,
+                                      ScopeItem* item);
+  Result<catalog::TablePtr> FindTargetTable(const ast::QualifiedName& name, std::string_view verb);
+  Status CheckCatalogName(const ast::QualifiedName& name);
+  void UseTable(const catalog::TablePtr& table);
+
+  // bind_select.cc
+  Result<BoundQuery> BindQueryBody(const ast::SelectStmt& select, const Scope* outer,
+                                   bool resolve_unknowns);
+  Result<BoundQuery> BindPlainSelect(const ast::SelectStmt& select, const Scope* outer,
+                                     bool resolve_unknowns);
+  Result<BoundQuery> BindValues(const ast::SelectStmt& select, const Scope* outer,
+                                bool resolve_unknowns);
+  Result<BoundQuery> BindSetOperation(const ast::SelectStmt& select, const Scope* outer);
+  Status BindWith(const ast::WithClause& with, const Scope* outer);
+  Result<int> BindCte(const ast::CommonTableExpr& cte, bool recursive, const Scope* outer);
+  Result<BoundQuery> BindRecursive(const ast::CommonTableExpr& cte, const ast::SelectStmt& select,
+                                   const Scope* outer);
+  Status Lock(const ast::SelectStmt& select, Block& block);
+  // Makes column `i` of a query have this type, in its own projection where that is possible.
+  Status CoerceColumn(BoundQuery* query, size_t i, Type to, CastContext context, int location);
+  Result<LogicalPtr> AddSetFunctions(Block& block, LogicalPtr root, const IdSet* only);
+  Status AddLimit(const ast::SelectStmt& select, const Scope* outer, BoundQuery* query);
+  Status SortByOutput(const ast::SelectStmt& select, BoundQuery* query);
+  Result<LogicalPtr> AddWindows(Block& block, LogicalPtr root);
+  // Expands * and binds targets.
+  struct Target {
+    std::string name;
+    ExprPtr expr;
+    std::shared_ptr<const RecordInfo> record;
+    const ast::Expr* ast = nullptr;
+    int location = -1;
+  };
+  Status BindTargets(const ast::TargetList& targets, Env& env, std::vector<Target>* out);
+  Status ExpandStar(const ast::ColumnRef& ref, Env& env, std::vector<Target>* out);
+  Status CheckGrouped(const Block& block, const std::vector<ExprPtr*>& exprs,
+                      const std::vector<ExprPtr>& keys, const std::vector<int>& key_ids);
+  Status ReplaceKeys(ExprPtr* expr, const std::vector<ExprPtr>& keys,
+                     const std::vector<int>& key_ids);
+  Status CheckUngrouped(const Expr& expr, const IdSet& local, const IdSet& allowed);
+  Result<SortKey> MakeSortKey(const ast::SortBy& sort, ExprPtr expr);
+  bool NullsFirst(const ast::SortBy& sort, bool descending);
+
+  // bind_dml.cc
+  Result<BoundQuery> BindInsert(const ast::InsertStmt& insert, const Scope* outer);
+  Result<BoundQuery> BindUpdate(const ast::UpdateStmt& update, const Scope* outer);
+  Result<BoundQuery> BindDelete(const ast::DeleteStmt& del, const Scope* outer);
+  Status BindReturning(const ast::TargetList& targets, Scope* scope, std::vector<ExprPtr>* exprs,
+                       BoundQuery* query, Logical* node);
+  Result<ExprPtr> ColumnDefault(const catalog::TableDescriptor& table,
+                                const catalog::ColumnDescriptor& column);
+  Result<ExprPtr> AssignTo(ExprPtr value, const catalog::ColumnDescriptor& column, int location);
+  Status BindChecks(const catalog::TableDescriptor& table, std::vector<CheckExpr>* out);
+  Status AddForeignKeys(const catalog::TableDescriptor& table, std::vector<ForeignKeyCheck>* out);
+  Status AddReferencing(const catalog::TableDescriptor& table, std::vector<ForeignKeyCheck>* out);
+  Status BindConflict(const ast::OnConflict& conflict, const catalog::TablePtr& table,
+                      ScopeItem* target, Scope* outer_scope, LogicalInsert* node);
+  // SET's column = value pairs: position among living columns, with DEFAULTs and generated columns
+  // filled in.
+  Status BindAssignments(const std::vector<ast::SetClause>& sets,
+                         const catalog::TableDescriptor& table, Env& env,
+                         const std::vector<int>& target_ids,
+                         std::vector<std::pair<int, ExprPtr>>* out, LogicalPtr* from);
+  Status AddGenerated(const catalog::TableDescriptor& table, const std::vector<int>& target_ids,
+                      std::vector<std::pair<int, ExprPtr>>* assignments);
+
+  // bind_expr.cc
+  Result<ExprPtr> BindExpr(const ast::Expr& expr, Env& env);
+  Result<ExprPtr> BindConst(const ast::Const& constant);
+  Result<ExprPtr> BindColumnRef(const ast::ColumnRef& ref, Env& env);
+  Result<ExprPtr> ColumnFromScope(const ScopeColumn& column, int location);
+  Result<ExprPtr> WholeRow(const ScopeItem& item, int location);
+  Result<ExprPtr> BindParam(const ast::ParamRef& ref);
+  Result<ExprPtr> BindOperator(const ast::OperatorExpr& op, Env& env);
+  Result<ExprPtr> MakeOperator(std::string_view op, ExprPtr left, ExprPtr right, int location);
+  Result<ExprPtr> MakeRowComparison(std::string_view op, ExprPtr left, ExprPtr right, int location);
+  Result<ExprPtr> BindAnyAll(const ast::AnyAllExpr& expr, Env& env);
+  Result<ExprPtr> BindDistinct(const ast::DistinctExpr& expr, Env& env);
+  Result<ExprPtr> MakeDistinct(ExprPtr left, ExprPtr right, bool negated, int location);
+  Result<ExprPtr> BindIn(const ast::InExpr& expr, Env& env);
+  Result<ExprPtr> BindLike(const ast::LikeExpr& expr, Env& env);
+  Result<ExprPtr> BindBetween(const ast::BetweenExpr& expr, Env& env);
+  Result<ExprPtr> BindBool(const ast::BoolExpr& expr, Env& env);
+  Result<ExprPtr> BindCase(const ast::CaseExpr& expr, Env& env);
+  Result<ExprPtr> BindMinMax(ExprKind kind, const ast::ExprList& args, std::string_view name,
+                             Env& env, int location);
+  Result<ExprPtr> BindArray(const ast::ArrayExpr& array, Env& env, Type wanted);
+  Result<ExprPtr> BindIndirection(const ast::IndirectionExpr& expr, Env& env);
+  Result<ExprPtr> BindTypeCast(const ast::TypeCast& cast, Env& env);
+  Result<ExprPtr> BindValueFunction(const ast::SqlValueFunction& function, Env& env);
+  Result<ExprPtr> BindSubLink(const ast::SubLink& link, Env& env, bool negated);
+  Result<ExprPtr> BindCondition(const ast::Expr& expr, Env& env, std::string_view what);
+  Result<ExprPtr> ToBoolean(ExprPtr expr, std::string_view what, int location);
+  Result<ExprPtr> Coerce(ExprPtr expr, Type to, CastContext context, int location);
+  Result<ExprPtr> ResolveUnknown(ExprPtr expr);  // unknown becomes text
+  Status CoerceCommon(std::vector<ExprPtr*> exprs, std::string_view what, int location,
+                      Type* common);
+  ExprPtr Fold(ExprPtr expr);
+  Result<ExprPtr> FieldOf(ExprPtr row, const std::string& field, int location);
+
+  // bind_call.cc
+  Result<ExprPtr> BindCall(const ast::FuncCall& call, Env& env);
+  Result<ExprPtr> BindAggregate(const ast::FuncCall& call, const std::string& name, Env& env);
+  Result<ExprPtr> BindWindowCall(const ast::FuncCall& call, const std::string& name, Env& env);
+  Status BindWindowSpec(const ast::WindowDef& def, Env& env, WindowSpec* spec);
+  Result<AggregateCall> MakeAggregateCall(const ast::FuncCall& call, const std::string& name,
+                                          Env& env);
+  Result<ExprPtr> CallFunction(std::string_view name, std::vector<ExprPtr> args, int location);
+  Result<ExprPtr> BindSetFunction(ExprPtr call, const std::string& name, Env& env);
+  Block* OwnerOf(const std::vector<const Expr*>& exprs, Env& env);
+
+  Statement& s_;
+  std::deque<ScopeItem> items_;
+  std::deque<Scope> scopes_;
+  std::vector<CteName> cte_names_;
+  int view_depth_ = 0;
+};
+
+// The name that PostgreSQL gives an output column without AS; "?column?" when nothing better is
+// known.
+std::string OutputName(const ast::Expr& expr);
+
+// Living columns' positions in `columns`, in ordinal order.
+std::vector<int> LivingColumns(const catalog::TableDescriptor& table);
+
+}  // namespace cellar::sql::planning

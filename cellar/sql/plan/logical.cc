@@ -1,0 +1,244 @@
+#include "cellar/sql/plan/logical.h"
+
+#include <functional>
+
+namespace cellar::sql::planning {
+
+Status At(Status status, int location) {
+  if (location >= 0 && status.location() < 0) return std::move(status).WithLocation(location);
+  return status;
+}
+
+void AddIds(const Statement& statement, const Expr& expr, IdSet* out) {
+  if (expr.kind == ExprKind::kColumn) {
+    out->Add(expr.index);
+    return;
+  }
+  if (expr.kind == ExprKind::kSubplan) {
+    const Subquery& subquery = statement.subqueries[static_cast<size_t>(expr.index)];
+    if (subquery.plan >= 0) {
+      for (int id : subquery.outer_ids) out->Add(id);
+    } else if (subquery.root != nullptr) {
+      out->AddAll(FreeIds(statement, *subquery.root));
+    }
+  }
+  for (const ExprPtr& arg : expr.args) AddIds(statement, *arg, out);
+}
+
+void AddProduced(const Logical& tree, IdSet* out) {
+  for (int id : tree.ids) out->Add(id);
+  if (tree.kind == LogicalKind::kGet && tree.As<LogicalGet>().row_ref >= 0) {
+    out->Add(tree.As<LogicalGet>().row_ref);
+  }
+  if (tree.kind == LogicalKind::kInsert) {
+    for (int id : tree.As<LogicalInsert>().stored) out->Add(id);
+    for (int id : tree.As<LogicalInsert>().excluded) out->Add(id);
+  }
+  for (const LogicalPtr& child : tree.children) AddProduced(*child, out);
+}
+
+void ForEachExpr(Logical* node, const std::function<void(ExprPtr*)>& f) {
+  auto each = [&f](std::vector<ExprPtr>& exprs) {
+    for (ExprPtr& expr : exprs) f(&expr);
+  };
+  auto keys = [&f](std::vector<SortKey>& sort_keys) {
+    for (SortKey& key : sort_keys) f(&key.expr);
+  };
+  auto aggregate = [&](AggregateCall& call) {
+    each(call.args);
+    if (call.filter != nullptr) f(&call.filter);
+    keys(call.order_by);
+  };
+  switch (node->kind) {
+    case LogicalKind::kValues:
+      for (auto& row : node->As<LogicalValues>().rows) each(row);
+      break;
+    case LogicalKind::kFunctionGet: each(node->As<LogicalFunctionGet>().calls); break;
+    case LogicalKind::kFilter: each(node->As<LogicalFilter>().conditions); break;
+    case LogicalKind::kProject: each(node->As<LogicalProject>().exprs); break;
+    case LogicalKind::kProjectSet: each(node->As<LogicalProjectSet>().exprs); break;
+    case LogicalKind::kJoin: each(node->As<LogicalJoin>().conditions); break;
+    case LogicalKind::kAggregate: {
+      auto& n = node->As<LogicalAggregate>();
+      each(n.keys);
+      for (AggregateCall& call : n.calls) aggregate(call);
+      break;
+    }
+    case LogicalKind::kWindow: {
+      auto& n = node->As<LogicalWindow>();
+      each(n.partition_by);
+      keys(n.order_by);
+      for (WindowCall& call : n.calls) {
+        each(call.args);
+        aggregate(call.aggregate);
+      }
+      break;
+    }
+    case LogicalKind::kSort: keys(node->As<LogicalSort>().keys); break;
+    case LogicalKind::kLimit: {
+      auto& n = node->As<LogicalLimit>();
+      if (n.limit != nullptr) f(&n.limit);
+      if (n.offset != nullptr) f(&n.offset);
+      break;
+    }
+    case LogicalKind::kDistinct: keys(node->As<LogicalDistinct>().order); break;
+    case LogicalKind::kInsert: {
+      auto& n = node->As<LogicalInsert>();
+      for (auto& [position, value] : n.assignments) f(&value);
+      if (n.conflict_where != nullptr) f(&n.conflict_where);
+      each(n.returning);
+      break;
+    }
+    case LogicalKind::kUpdate: {
+      auto& n = node->As<LogicalUpdate>();
+      for (auto& [position, value] : n.assignments) f(&value);
+      each(n.returning);
+      break;
+    }
+    case LogicalKind::kDelete: each(node->As<LogicalDelete>().returning); break;
+    default: break;
+  }
+}
+
+namespace {
+
+void AddUsed(const Statement& statement, const Logical& tree, IdSet* out) {
+  // The visitor only reads.
+  ForEachExpr(const_cast<Logical*>(&tree), [&](ExprPtr* expr) { AddIds(statement, **expr, out); });
+  auto add_inputs = [out](const std::vector<std::vector<int>>& inputs) {
+    for (const auto& ids : inputs) {
+      for (int id : ids) out->Add(id);
+    }
+  };
+  switch (tree.kind) {
+    case LogicalKind::kAppend: add_inputs(tree.As<LogicalAppend>().inputs); break;
+    case LogicalKind::kSetOperation: add_inputs(tree.As<LogicalSetOperation>().inputs); break;
+    case LogicalKind::kRecursiveUnion: add_inputs(tree.As<LogicalRecursiveUnion>().inputs); break;
+    case LogicalKind::kDistinct:
+      for (int id : tree.As<LogicalDistinct>().on) out->Add(id);
+      break;
+    case LogicalKind::kCteRef: {
+      const Cte& cte = statement.ctes[static_cast<size_t>(tree.As<LogicalCteRef>().cte)];
+      if (cte.root != nullptr) out->AddAll(FreeIds(statement, *cte.root));
+      break;
+    }
+    default: break;
+  }
+  for (const LogicalPtr& child : tree.children) AddUsed(statement, *child, out);
+}
+
+}  // namespace
+
+IdSet FreeIds(const Statement& statement, const Logical& tree) {
+  IdSet used, produced;
+  AddUsed(statement, tree, &used);
+  AddProduced(tree, &produced);
+  used.RemoveAll(produced);
+  return used;
+}
+
+bool HasSubplan(const Expr& expr) {
+  if (expr.kind == ExprKind::kSubplan) return true;
+  for (const ExprPtr& arg : expr.args) {
+    if (HasSubplan(*arg)) return true;
+  }
+  return false;
+}
+
+bool IsVolatile(const Expr& expr) {
+  if (expr.function != nullptr && expr.function->volatility == Volatility::kVolatile) return true;
+  for (const ExprPtr& arg : expr.args) {
+    if (IsVolatile(*arg)) return true;
+  }
+  return false;
+}
+
+namespace {
+
+// NULL in any of `ids` makes the expression NULL.
+bool IsStrictIn(const Expr& expr, const IdSet& ids) {
+  switch (expr.kind) {
+    case ExprKind::kColumn: return ids.Has(expr.index);
+    case ExprKind::kCall:
+      if (!expr.function->strict || expr.function->set != nullptr) return false;
+      break;
+    case ExprKind::kNot: break;
+    case ExprKind::kInList:
+    case ExprKind::kNotInList:
+    case ExprKind::kAnyArray: return IsStrictIn(*expr.args[0], ids);
+    default: return false;
+  }
+  for (const ExprPtr& arg : expr.args) {
+    if (IsStrictIn(*arg, ids)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool RejectsNulls(const Expr& condition, const IdSet& ids) {
+  switch (condition.kind) {
+    case ExprKind::kAnd:
+      for (const ExprPtr& arg : condition.args) {
+        if (RejectsNulls(*arg, ids)) return true;
+      }
+      return false;
+    case ExprKind::kOr:
+      for (const ExprPtr& arg : condition.args) {
+        if (!RejectsNulls(*arg, ids)) return false;
+      }
+      return !condition.args.empty();
+    case ExprKind::kIsNotNull:
+    case ExprKind::kIsTrue:
+    case ExprKind::kIsFalse: return IsStrictIn(*condition.args[0], ids);
+    default: return IsStrictIn(condition, ids);
+  }
+}
+
+void SplitConjuncts(ExprPtr condition, std::vector<ExprPtr>* out) {
+  if (condition->kind == ExprKind::kAnd) {
+    for (ExprPtr& arg : condition->args) SplitConjuncts(std::move(arg), out);
+    return;
+  }
+  if (!IsTrueConstant(*condition)) out->push_back(std::move(condition));
+}
+
+ExprPtr JoinConjuncts(std::vector<ExprPtr> conditions) {
+  if (conditions.empty()) return nullptr;
+  if (conditions.size() == 1) return std::move(conditions[0]);
+  return MakeLogic(ExprKind::kAnd, std::move(conditions));
+}
+
+void Substitute(ExprPtr* expr, const std::vector<std::pair<int, const Expr*>>& values) {
+  if ((*expr)->kind == ExprKind::kColumn) {
+    for (const auto& [id, value] : values) {
+      if (id == (*expr)->index) {
+        *expr = CloneExpr(*value);
+        return;
+      }
+    }
+    return;
+  }
+  for (ExprPtr& arg : (*expr)->args) Substitute(&arg, values);
+}
+
+ExprPtr MakeCall(const FunctionSpec* function, Type type, std::vector<ExprPtr> args) {
+  auto expr = std::make_unique<Expr>();
+  expr->kind = ExprKind::kCall;
+  expr->type = type;
+  expr->function = function;
+  if (!args.empty()) expr->location = args[0]->location;
+  expr->args = std::move(args);
+  return expr;
+}
+
+ExprPtr MakeLogic(ExprKind kind, std::vector<ExprPtr> args) {
+  auto expr = std::make_unique<Expr>();
+  expr->kind = kind;
+  expr->type = MakeType(TypeId::kBool);
+  if (!args.empty()) expr->location = args[0]->location;
+  expr->args = std::move(args);
+  return expr;
+}
+
+}  // namespace cellar::sql::planning

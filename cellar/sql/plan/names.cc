@@ -1,0 +1,145 @@
+// Names of relations, schemas and types.
+#include <algorithm>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/sql/plan/planner.h"
+
+namespace cellar::sql {
+
+std::optional<catalog::NamespaceId> FindSchema(const catalog::CatalogSnapshot& catalog,
+                                               const NameScope& scope, std::string_view schema) {
+  if (schema == "public") return scope.database;
+  if (schema == "pg_temp") {
+    if (scope.temporary.value == 0) return std::nullopt;
+    return scope.temporary;
+  }
+  catalog::NamespacePtr found = catalog.FindNamespace(scope.database, schema);
+  if (found == nullptr) return std::nullopt;
+  return found->id;
+}
+
+catalog::TablePtr FindRelation(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
+                               std::string_view schema, std::string_view name) {
+  if (!schema.empty()) {
+    std::optional<catalog::NamespaceId> space = FindSchema(catalog, scope, schema);
+    return space.has_value() ? catalog.FindTable(*space, name) : nullptr;
+  }
+  if (scope.temporary.value != 0) {
+    if (catalog::TablePtr table = catalog.FindTable(scope.temporary, name)) return table;
+  }
+  for (const std::string& entry : scope.search_path) {
+    std::optional<catalog::NamespaceId> space = FindSchema(catalog, scope, entry);
+    if (!space.has_value()) continue;
+    if (catalog::TablePtr table = catalog.FindTable(*space, name)) return table;
+  }
+  return nullptr;
+}
+
+namespace {
+
+Status BadModifier(std::string message, int location) {
+  return Status(Code::kInvalid, std::move(message))
+      .WithSqlState(sqlstate::kInvalidParameterValue)
+      .WithLocation(location);
+}
+
+Result<int32_t> ModifierOf(const ast::TypeName& name, TypeId id) {
+  const std::vector<int32_t>& mods = name.typmods;
+  switch (id) {
+    case TypeId::kVarchar:
+    case TypeId::kBpchar: {
+      const char* shown = id == TypeId::kVarchar ? "varchar" : "char";
+      if (mods.size() != 1) return BadModifier("invalid type modifier", name.location);
+      if (mods[0] < 1) {
+        return BadModifier(fmt::format("length for type {} must be at least 1", shown),
+                           name.location);
+      }
+      if (mods[0] > 10485760) {
+        return BadModifier(fmt::format("length for type {} cannot exceed 10485760", shown),
+                           name.location);
+      }
+      return mods[0] + 4;
+    }
+    case TypeId::kNumeric: {
+      if (mods.size() > 2) return BadModifier("invalid NUMERIC type modifier", name.location);
+      int32_t precision = mods[0], scale = mods.size() == 2 ? mods[1] : 0;
+      if (precision < 1 || precision > 1000) {
+        return BadModifier(
+            fmt::format("NUMERIC precision {} must be between 1 and 1000", precision),
+            name.location);
+      }
+      if (scale < -1000 || scale > 1000) {
+        return BadModifier(fmt::format("NUMERIC scale {} must be between -1000 and 1000", scale),
+                           name.location);
+      }
+      return ((precision << 16) | (scale & 0x7FF)) + 4;
+    }
+    case TypeId::kTime:
+    case TypeId::kTimetz:
+    case TypeId::kTimestamp:
+    case TypeId::kTimestamptz: {
+      if (mods.size() != 1) return BadModifier("invalid type modifier", name.location);
+      if (mods[0] < 0) {
+        bool zone = id == TypeId::kTimetz || id == TypeId::kTimestamptz;
+        bool stamp = id == TypeId::kTimestamp || id == TypeId::kTimestamptz;
+        return BadModifier(
+            fmt::format("{}({}){} precision must not be negative", stamp ? "TIMESTAMP" : "TIME",
+                        mods[0], zone ? " WITH TIME ZONE" : ""),
+            name.location);
+      }
+      return std::min(mods[0], 6);
+    }
+    case TypeId::kInterval:
+      // The field mask is accepted and only the precision kept.
+      if (mods.size() == 2 && mods[1] >= 0) return std::min(mods[1], 6);
+      return -1;
+    default:
+      return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                      "type modifier is not allowed for type \"{}\"", name.name.name)
+          .WithLocation(name.location);
+  }
+}
+
+}  // namespace
+
+Result<Type> ResolveTypeName(const ast::TypeName& name, int* serial) {
+  if (serial != nullptr) *serial = 0;
+  std::string shown =
+      name.name.schema.empty() ? name.name.name : name.name.schema + "." + name.name.name;
+  Status unknown =
+      SqlError(Code::kInvalid, sqlstate::kUndefinedObject, "type \"{}\" does not exist", shown)
+          .WithLocation(name.location);
+  if (name.pct_type) return UnsupportedError("%TYPE is not supported").WithLocation(name.location);
+  if (name.setof)
+    return UnsupportedError("SETOF is not supported here").WithLocation(name.location);
+  if (!name.name.schema.empty() && name.name.schema != "pg_catalog") return unknown;
+  if (name.name.schema.empty()) {
+    int bytes = 0;
+    const std::string& n = name.name.name;
+    if (n == "serial" || n == "serial4") bytes = 4;
+    if (n == "bigserial" || n == "serial8") bytes = 8;
+    if (n == "smallserial" || n == "serial2") bytes = 2;
+    if (bytes != 0) {
+      if (serial == nullptr) return unknown;
+      if (!name.array_bounds.empty()) {
+        return UnsupportedError("array of serial is not implemented").WithLocation(name.location);
+      }
+      *serial = bytes;
+      return MakeType(bytes == 2 ? TypeId::kInt2 : bytes == 4 ? TypeId::kInt4 : TypeId::kInt8);
+    }
+  }
+  std::optional<Type> type = TypeFromName(name.name.name);
+  if (!type.has_value()) return unknown;
+  if (name.has_other_typmods) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                    "type modifiers must be simple constants or identifiers")
+        .WithLocation(name.location);
+  }
+  if (!name.typmods.empty()) {
+    CELLAR_TRY_ASSIGN(type->modifier, ModifierOf(name, type->id));
+  }
+  if (!name.array_bounds.empty()) type->array = true;
+  return *type;
+}
+
+}  // namespace cellar::sql

@@ -1,0 +1,218 @@
+// From bound queries to plans: access paths, join order, and the nodes themselves. Private to this
+// layer.
+//
+// Build consumes a logical tree. A condition travels down with the call until a node can use it:
+// scans turn it into spans, joins into keys, the rest becomes filters. Costs are nanoseconds on the
+// packed-row layout.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cellar/sql/plan/logical.h"
+
+namespace cellar::sql::planning {
+
+inline constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+
+// Costs in nanoseconds.
+inline constexpr double kRowScanCost = 100, kIndexEntryCost = 90, kRowFetchCost = 1750,
+                        kSeekCost = 3000;
+inline constexpr double kFilterCost = 10, kHashBuildCost = 60, kHashProbeCost = 45,
+                        kSortFactor = 40, kVirtualRowCost = 1000, kPairCost = 15,
+                        kSubplanCost = 5000;
+
+struct OrderKey {
+  int id = -1;
+  bool descending = false;
+  bool nulls_first = false;
+  bool operator==(const OrderKey&) const = default;
+};
+
+// What a caller wants of a subtree.
+struct Request {
+  IdSet needed;
+  std::vector<OrderKey> order;              // it would like this order
+  double limit = kUnlimited;                // and only so many rows
+  const std::vector<int>* exact = nullptr;  // these columns, in this order, if that is easy
+};
+
+// A plan in the making.
+struct Phys {
+  PlanPtr node;
+  std::vector<int> cols;        // id of each output column
+  std::vector<OrderKey> order;  // how the rows come
+  bool at_most_one = false;
+
+  double rows() const { return node->rows; }
+  double cost() const { return node->cost; }
+};
+
+// ---- Access paths (access_path.cc) ----
+
+struct AccessPath {
+  const catalog::IndexDescriptor* index = nullptr;
+  std::vector<SpanExpr> spans;  // over ids outside the table
+  std::vector<bool> consumed;   // conditions that the spans express in full
+  bool reverse = false;
+  bool unique_point = false;
+  bool covering = false;
+  bool ordered = false;  // gives the wanted order
+  double scanned = 0;    // rows the spans hold
+  double rows = 0;       // after the other conditions
+  double cost = 0;       // of all rows that are wanted
+  double full_cost = 0;  // without the limit
+};
+
+struct Conjunct {
+  ExprPtr expr;
+  IdSet ids;
+};
+
+// What an index of `get` offers for equalities with expressions of another relation.
+struct LookupPath {
+  const catalog::IndexDescriptor* index = nullptr;
+  std::vector<ExprPtr> keys;  // over outer ids
+  std::vector<size_t> used;   // positions in the candidates
+  bool unique = false;
+  bool covering = false;
+  double matches = 1;  // rows per lookup
+  double cost = 0;     // per lookup
+};
+
+class Physical {
+ public:
+  Physical(Statement& statement, Plan* plan) : s_(statement), plan_(plan) {}
+
+  Result<Phys> Build(LogicalPtr node, std::vector<ExprPtr> conditions, const Request& request);
+  // The plan's root from a bound query: exactly its columns, in order.
+  Status BuildRoot(BoundQuery query);
+
+ private:
+  // build.cc
+  Result<Phys> BuildResult(std::vector<ExprPtr> conditions);
+  Result<Phys> BuildEmpty(const IdSet& needed, const IdSet& produced);
+  Result<Phys> BuildValues(LogicalValues& node, std::vector<ExprPtr> conditions);
+  Result<Phys> BuildVirtual(LogicalVirtualGet& node, std::vector<ExprPtr> conditions,
+                            const Request& request);
+  Result<Phys> BuildFunction(LogicalFunctionGet& node, std::vector<ExprPtr> conditions);
+  Result<Phys> BuildProjectSet(LogicalProjectSet& node, std::vector<ExprPtr> conditions,
+                               const Request& request);
+  Result<Phys> BuildAggregate(LogicalAggregate& node, std::vector<ExprPtr> conditions);
+  Result<Phys> BuildWindow(LogicalWindow& node, std::vector<ExprPtr> conditions,
+                           const Request& request);
+  Result<Phys> BuildSort(LogicalSort& node, std::vector<ExprPtr> conditions, const Request& request,
+                         ExprPtr top);
+  Result<Phys> BuildLimit(LogicalLimit& node, std::vector<ExprPtr> conditions,
+                          const Request& request);
+  Result<Phys> BuildDistinct(LogicalDistinct& node, std::vector<ExprPtr> conditions,
+                             const Request& request);
+  Result<Phys> BuildAppend(LogicalAppend& node, std::vector<ExprPtr> conditions,
+                           const Request& request);
+  Result<Phys> BuildSetOperation(LogicalSetOperation& node, std::vector<ExprPtr> conditions);
+  Result<Phys> BuildCteRef(LogicalCteRef& node, std::vector<ExprPtr> conditions);
+  Result<Phys> BuildRecursiveUnion(LogicalRecursiveUnion& node, std::vector<ExprPtr> conditions);
+  Result<Phys> BuildWorkTable(LogicalWorkTable& node, std::vector<ExprPtr> conditions);
+  Result<int> PlanCte(int cte);
+  // A tree with exactly these columns.
+  Result<Phys> BuildExact(LogicalPtr node, std::vector<ExprPtr> conditions,
+                          const std::vector<int>& ids, Request request);
+  Result<Phys> Exactly(Phys child, const std::vector<int>& ids);
+  Result<Phys> AddFilter(Phys child, std::vector<ExprPtr> conditions);
+  Result<Phys> SortBy(Phys child, const std::vector<OrderKey>& keys, ExprPtr top);
+  Result<Phys> BuildFirstOf(LogicalAggregate& node);
+  void SetOutput(Phys* phys);
+  bool Satisfies(const std::vector<OrderKey>& have, const std::vector<OrderKey>& wanted) const;
+
+  // build_dml.cc
+  Result<Phys> BuildInsert(LogicalInsert& node);
+  Result<Phys> BuildUpdate(LogicalUpdate& node);
+  Result<Phys> BuildDelete(LogicalDelete& node);
+
+  // finalize.cc
+  // From ids to positions in `cols`, slots and planned subqueries.
+  Status Finalize(ExprPtr* expr, const std::vector<int>& cols);
+  Status FinalizeAll(std::vector<ExprPtr>* exprs, const std::vector<int>& cols);
+  Status FinalizeKeys(std::vector<SortKey>* keys, const std::vector<int>& cols);
+  Status FinalizeCall(AggregateCall* call, const std::vector<int>& cols);
+  Status PlanSubquery(int index);
+  std::optional<int> SlotOf(int id) const;
+
+  // access_path.cc
+  Result<Phys> BuildGet(LogicalGet& get, std::vector<ExprPtr> conditions, const Request& request);
+  AccessPath ChoosePath(const LogicalGet& get, const std::vector<ExprPtr>& conditions,
+                        const Request& request) const;
+  Result<Phys> MakeScan(LogicalGet& get, AccessPath path, std::vector<ExprPtr> conditions,
+                        const Request& request);
+  std::optional<LookupPath> ChooseLookup(const LogicalGet& get, const IdSet& outer,
+                                         const std::vector<const Expr*>& candidates,
+                                         const IdSet& needed) const;
+  bool Covers(const LogicalGet& get, const catalog::IndexDescriptor& index,
+              const IdSet& needed) const;
+  bool HasIndexOrder(const LogicalGet& get, int id) const;
+
+  // selectivity.cc
+  double TableRows(const catalog::TableDescriptor& table) const;
+  double DistinctValues(const LogicalGet& get, int id, double rows) const;
+  double Selectivity(const Expr& condition, const LogicalGet* get, double rows) const;
+  double Selectivity(const std::vector<ExprPtr>& conditions, const LogicalGet* get,
+                     double rows) const;
+
+  // join_order.cc
+  struct Leaf {
+    LogicalPtr tree;
+    JoinKind join = JoinKind::kInner;
+    bool null_aware = false;
+    std::vector<ExprPtr> conditions;  // only about this leaf
+    std::vector<ExprPtr> on;  // not kInner: the join's own conditions, others than `conditions`
+    IdSet produced;
+    IdSet depends;  // ids of other leaves that must be there before
+    bool lateral = false;
+    std::optional<Phys> built;  // what is no table
+    double rows = 0, cost = 0;
+    double table_rows = 0;
+  };
+  struct JoinTree {
+    std::vector<Leaf> leaves;
+    std::vector<Conjunct> pool;                            // conditions over several leaves
+    std::vector<std::pair<int, ExprPtr>> virtual_columns;  // flattened projections
+    std::vector<ExprPtr> late;                             // to be applied at the very top
+  };
+  enum class Method : uint8_t { kFirst, kLookup, kHash, kLoop, kLateral };
+  struct Step {
+    size_t leaf = 0;
+    Method method = Method::kFirst;
+    double rows = 0, cost = 0;
+  };
+  struct JoinOrder {
+    std::vector<Step> steps;
+    double rows = 0, cost = 0;
+    bool keeps_order = true;
+  };
+  Result<Phys> BuildJoins(LogicalPtr node, std::vector<ExprPtr> conditions, const Request& request);
+  Result<Phys> BuildFullJoin(LogicalJoin& node, const Request& request);
+  void Flatten(LogicalPtr node, JoinTree* tree);
+  bool TrySemiJoin(ExprPtr* condition, JoinTree* tree, const IdSet& produced);
+  void Strengthen(JoinTree* tree);
+  void Distribute(JoinTree* tree);
+  Status EstimateLeaves(JoinTree* tree, const Request& needed);
+  JoinOrder Search(const JoinTree& tree, const IdSet& needed, int first, bool keep_order,
+                   const Request* order) const;
+  Result<Phys> Construct(JoinTree* tree, const JoinOrder& order, const Request& request);
+  Result<Phys> JoinStep(Phys left, Leaf& leaf, Method method, std::vector<ExprPtr> conditions,
+                        const Request& request);
+  Result<Phys> Project(Phys child, const std::vector<int>& ids);
+  IdSet Expand(const IdSet& ids) const;  // virtual columns by what they use
+
+  Statement& s_;
+  Plan* plan_;
+  std::vector<std::pair<int, int>> slots_;    // outer ids that slots bring, innermost last
+  std::unordered_map<int, ExprPtr> virtual_;  // flattened projections: id -> expression over ids
+};
+
+}  // namespace cellar::sql::planning
