@@ -1,11 +1,11 @@
 // Comparison operators of every type, and between types that have such operators.
 #include <cmath>
 
-#include "cellar/sql/expr/record.h"
 #include "cellar/sql/expr/registry.h"
 #include "cellar/types/array.h"
 #include "cellar/types/datetime.h"
 #include "cellar/types/numeric.h"
+#include "cellar/types/record.h"
 
 namespace cellar::sql {
 namespace {

@@ -1,10 +1,10 @@
 // One row at a time: every kind of expression, without vectors.
 #include <chrono>
 
-#include "cellar/sql/expr/record.h"
 #include "cellar/sql/expr/registry.h"
 #include "cellar/types/array.h"
 #include "cellar/types/json.h"
+#include "cellar/types/record.h"
 
 namespace cellar::sql {
 namespace {

@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "cellar/sql/expr/json_value.h"
-#include "cellar/sql/expr/record.h"
 #include "cellar/sql/expr/registry.h"
 #include "cellar/types/array.h"
 #include "cellar/types/datetime.h"
 #include "cellar/types/json.h"
+#include "cellar/types/record.h"
 
 namespace cellar::sql {
 
