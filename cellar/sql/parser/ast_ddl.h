@@ -294,7 +294,8 @@ struct CreateViewStmt : Stmt {
   Persistence persistence = Persistence::kPermanent;
   NameList columns;
   SelectPtr query;
-  // The query's bytes in the parsed text: start and length, for storing what was written.
+  // The query's bytes in the parsed text, for storing what was written; -1 for RECURSIVE views and
+  // for those inside CREATE SCHEMA, of which DeparseStatement(query) gives a text.
   int query_location = -1;
   int query_length = 0;
   bool or_replace = false;

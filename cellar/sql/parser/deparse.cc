@@ -120,7 +120,8 @@ std::string DeparseType(const TypeName& type) {
       break;
     }
     if (!known && builtin && FindKeyword(name) != KeywordCategory::kReserved && name != "char") {
-      out += name == "numeric" || (name == "bit" && !typmods.empty()) ? name : QuoteIdentifier(name);
+      out +=
+          name == "numeric" || (name == "bit" && !typmods.empty()) ? name : QuoteIdentifier(name);
     } else if (!known) {
       if (!type.name.catalog.empty()) out += QuoteIdentifier(type.name.catalog) + ".";
       out += QuoteQualified(type.name.schema, name);

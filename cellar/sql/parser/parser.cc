@@ -130,6 +130,7 @@ void FindViewQuery(std::string_view text, size_t begin, size_t end, ast::CreateV
   int parens = 0;
   size_t start = 0;
   size_t last_with = 0;
+  bool head = true;  // before VIEW
   for (ScanToken token = NextToken(text, begin); token.kind != ScanKind::kEnd;
        token = NextToken(text, token.end)) {
     const std::string_view word = text.substr(token.begin, token.end - token.begin);
@@ -137,6 +138,8 @@ void FindViewQuery(std::string_view text, size_t begin, size_t end, ast::CreateV
       if (word == "(") ++parens;
       if (word == ")") --parens;
     } else if (token.kind == ScanKind::kWord && parens == 0) {
+      if (head && EqualsWord(word, "recursive")) return;  // the tree's query is not the text's
+      if (EqualsWord(word, "view")) head = false;
       if (start == 0 && EqualsWord(word, "as")) start = SkipBlanks(text, token.end);
       if (EqualsWord(word, "with")) last_with = token.begin;
     }

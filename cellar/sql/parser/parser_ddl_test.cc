@@ -271,6 +271,7 @@ TEST(ParserDdl, SchemasViewsAndSequences) {
   EXPECT_TRUE(view.or_replace);
   EXPECT_EQ(view.check_option, CheckOption::kLocal);
   EXPECT_EQ(text.substr(view.query_location, view.query_length), "SELECT 1 AS a, 2");
+  EXPECT_EQ(As<CreateViewStmt>("CREATE RECURSIVE VIEW v (n) AS SELECT 1").query_location, -1);
   const auto& sequence = As<CreateSequenceStmt>(
       "CREATE SEQUENCE IF NOT EXISTS s AS int INCREMENT BY -2 MINVALUE -9 NO MAXVALUE START 5 "
       "CACHE 7 "

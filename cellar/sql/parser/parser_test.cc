@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "cellar/base/sqlstate.h"
 
@@ -242,6 +245,28 @@ TEST(Parser, RefusesWhatNestsTooDeep) {
       }
     }
   }
+}
+
+TEST(Parser, WorksInManyThreads) {
+  std::atomic<int> good = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&good, i] {
+      for (int k = 0; k < 300; ++k) {
+        const std::string text = "SELECT a" + std::to_string(i) + " FROM t WHERE b = 'x' || $1";
+        auto result = Parse(text);
+        auto bad = Parse("SELECT a" + std::to_string(i) + " FORM t u");
+        const bool named = result.ok() && (*result)[0]
+                                                  .ast->As<ast::SelectStmt>()
+                                                  .targets[0]
+                                                  .expr->As<ast::ColumnRef>()
+                                                  .parts[0] == "a" + std::to_string(i);
+        if (named && !bad.ok() && bad.status().position() == 16) ++good;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, 1200);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Finds where statements end in text that arrives line by line, by the rules of psql: a semicolon ends a
-// statement unless it stands in a literal, a comment, parentheses or the body of CREATE FUNCTION ..
-// BEGIN ATOMIC .. END.
+// Finds where statements end in text that arrives line by line, by the rules of psql: a semicolon
+// ends a statement unless it stands in a literal, a comment, parentheses or the body of CREATE
+// FUNCTION .. BEGIN ATOMIC .. END.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ enum class SplitState : char {
   kComment = '*',       // inside /* ... */
 };
 
-// One thread at a time. Feed whole lines, newline included: a token must not straddle two calls unless
-// it is a literal or a comment. Cost: linear in the text, whatever the number of calls.
+// One thread at a time. Feed whole lines, newline included: a token must not straddle two calls
+// unless it is a literal or a comment. Cost: linear in the text, whatever the number of calls.
 class StatementSplitter {
  public:
   // With `commands`, an unquoted backslash stops the scan: see backslash().
@@ -39,8 +39,8 @@ class StatementSplitter {
   // True when pending() holds more than blanks and comments.
   bool has_statement() const { return begun_; }
 
-  // With `commands`: when Feed met a backslash, what follows it in that line ("g", "d t"); the scan has
-  // stopped and pending() ends before it. Emptied by the next Feed.
+  // With `commands`: when Feed met a backslash, what follows it in that line ("g", "d t"); the scan
+  // has stopped and pending() ends before it. Emptied by the next Feed.
   const std::string& backslash() const { return backslash_; }
 
   // Forgets everything pending.
