@@ -307,6 +307,8 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Result<Datum> CatalogFunction(std::string_view name, std::span<const Datum> args,
                                 Arena* arena) override;
 
+  // pg_namespace oid: 2200 for public.
+  uint32_t NamespaceOid(catalog::NamespaceId id) const;
   // Schema names by namespace ("public" for the database's own), for printing and pg_namespace.
   std::string SchemaName(catalog::NamespaceId id);
   // The name as it must be written under the current search path, quoted.
@@ -338,6 +340,9 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
 
 // Microseconds since 2000-01-01 UTC.
 int64_t NowMicros();
+
+// pg_proc oid.
+uint32_t FunctionOid(const sql::FunctionSpec& function);
 
 // Temporary tables live in a namespace of the database named pg_temp_N; those of sessions that a
 // crash ended are dropped when the database opens.

@@ -1,0 +1,376 @@
+// Functions of pg_catalog that look at descriptors: definitions as SQL text, visibility, sizes,
+// locks (PostgreSQL manual, 9.26).
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/codec/key.h"
+#include "cellar/session/system_rows.h"
+#include "cellar/sql/parser/deparse.h"
+#include "cellar/types/array.h"
+
+namespace cellar::session {
+
+std::string IndexDefinition(Session::Impl& session, const catalog::TableDescriptor& table,
+                            const catalog::IndexDescriptor& index, int column, bool pretty) {
+  auto name_of = [&table](catalog::ColumnId id) {
+    const catalog::ColumnDescriptor* found = table.FindColumn(id);
+    return found == nullptr ? std::string("?") : sql::QuoteIdentifier(found->name);
+  };
+  if (column > 0) {
+    const size_t at = static_cast<size_t>(column) - 1;
+    if (at < index.key.size()) return name_of(index.key[at].column);
+    if (at - index.key.size() < index.stored.size())
+      return name_of(index.stored[at - index.key.size()]);
+    return "";
+  }
+  std::string text = index.unique ? "CREATE UNIQUE INDEX " : "CREATE INDEX ";
+  text += sql::QuoteIdentifier(index.name) + " ON ";
+  text += pretty ? session.QualifiedName(table)
+                 : sql::QuoteQualified(session.SchemaName(table.parent), table.name);
+  text += " USING btree (";
+  for (size_t i = 0; i < index.key.size(); ++i) {
+    const catalog::IndexColumn& part = index.key[i];
+    if (i > 0) text += ", ";
+    text += name_of(part.column);
+    const bool descending = part.direction == codec::Direction::kDescending;
+    const bool first = part.nulls == codec::NullPlacement::kFirst;
+    if (descending)
+      text += first ? " DESC" : " DESC NULLS LAST";
+    else if (first)
+      text += " NULLS FIRST";
+  }
+  text += ")";
+  for (size_t i = 0; i < index.stored.size(); ++i) {
+    text += i == 0 ? " INCLUDE (" : ", ";
+    text += name_of(index.stored[i]);
+    if (i + 1 == index.stored.size()) text += ")";
+  }
+  if (index.nulls_not_distinct) text += " NULLS NOT DISTINCT";
+  return text;
+}
+
+std::string KeyConstraintDefinition(const catalog::TableDescriptor& table,
+                                    const catalog::IndexDescriptor& index) {
+  std::string text = index.primary              ? "PRIMARY KEY ("
+                     : index.nulls_not_distinct ? "UNIQUE NULLS NOT DISTINCT ("
+                                                : "UNIQUE (";
+  for (size_t i = 0; i < index.key.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += sql::QuoteIdentifier(table.FindColumn(index.key[i].column)->name);
+  }
+  text += ")";
+  for (size_t i = 0; i < index.stored.size(); ++i) {
+    text += i == 0 ? " INCLUDE (" : ", ";
+    text += sql::QuoteIdentifier(table.FindColumn(index.stored[i])->name);
+    if (i + 1 == index.stored.size()) text += ")";
+  }
+  return text;
+}
+
+std::string ForeignKeyDefinition(Session::Impl& session, const catalog::TableDescriptor& table,
+                                 const catalog::ForeignKey& key) {
+  auto names = [](const catalog::TableDescriptor& of,
+                  const std::vector<catalog::ColumnId>& columns) {
+    std::string list;
+    for (catalog::ColumnId column : columns) {
+      if (!list.empty()) list += ", ";
+      list += sql::QuoteIdentifier(of.FindColumn(column)->name);
+    }
+    return list;
+  };
+  auto action = [](const char* event, catalog::ForeignKeyAction what) -> std::string {
+    switch (what) {
+      case catalog::ForeignKeyAction::kRestrict: return std::string(" ON ") + event + " RESTRICT";
+      case catalog::ForeignKeyAction::kCascade: return std::string(" ON ") + event + " CASCADE";
+      case catalog::ForeignKeyAction::kSetNull: return std::string(" ON ") + event + " SET NULL";
+      case catalog::ForeignKeyAction::kSetDefault:
+        return std::string(" ON ") + event + " SET DEFAULT";
+      default: return "";
+    }
+  };
+  catalog::TablePtr referenced = session.CurrentCatalog()->GetTable(key.referenced_table);
+  if (referenced == nullptr) return "";
+  std::string text =
+      fmt::format("FOREIGN KEY ({}) REFERENCES {}({})", names(table, key.columns),
+                  session.QualifiedName(*referenced), names(*referenced, key.referenced_columns));
+  text += action("UPDATE", key.on_update) + action("DELETE", key.on_delete);
+  if (key.deferrable) text += " DEFERRABLE";
+  if (key.initially_deferred) text += " INITIALLY DEFERRED";
+  return text;
+}
+
+namespace {
+
+class CatalogFunctions {
+ public:
+  CatalogFunctions(Session::Impl& session, std::span<const Datum> args, Arena* arena)
+      : s_(session), args_(args), arena_(arena), catalog_(session.CurrentCatalog()) {}
+
+  Result<Datum> Call(std::string_view name) {
+    struct Entry {
+      std::string_view name;
+      Result<Datum> (CatalogFunctions::*call)();
+    };
+    static constexpr Entry kEntries[] = {
+        {"col_description", &CatalogFunctions::ColDescription},
+        {"obj_description", &CatalogFunctions::ObjDescription},
+        {"pg_advisory_lock", &CatalogFunctions::AdvisoryLock},
+        {"pg_advisory_unlock", &CatalogFunctions::AdvisoryUnlock},
+        {"pg_advisory_unlock_all", &CatalogFunctions::AdvisoryUnlockAll},
+        {"pg_database_size", &CatalogFunctions::DatabaseSize},
+        {"pg_encoding_to_char", &CatalogFunctions::EncodingToChar},
+        {"pg_get_constraintdef", &CatalogFunctions::ConstraintDef},
+        {"pg_get_expr", &CatalogFunctions::Expr},
+        {"pg_get_indexdef", &CatalogFunctions::IndexDef},
+        {"pg_get_serial_sequence", &CatalogFunctions::SerialSequence},
+        {"pg_get_userbyid", &CatalogFunctions::UserById},
+        {"pg_get_viewdef", &CatalogFunctions::ViewDef},
+        {"pg_index_column_has_property", &CatalogFunctions::Null},
+        {"pg_indexes_size", &CatalogFunctions::RelationSize},
+        {"pg_postmaster_start_time", &CatalogFunctions::StartTime},
+        {"pg_relation_size", &CatalogFunctions::RelationSize},
+        {"pg_sequence_last_value", &CatalogFunctions::SequenceLastValue},
+        {"pg_table_is_visible", &CatalogFunctions::TableIsVisible},
+        {"pg_table_size", &CatalogFunctions::RelationSize},
+        {"pg_total_relation_size", &CatalogFunctions::RelationSize},
+        {"pg_try_advisory_lock", &CatalogFunctions::TryAdvisoryLock},
+        {"shobj_description", &CatalogFunctions::ShobjDescription},
+        {"to_regclass", &CatalogFunctions::ToRegclass},
+        {"to_regtype", &CatalogFunctions::ToRegtype},
+        {"txid_current", &CatalogFunctions::TxidCurrent},
+    };
+    for (const Entry& entry : kEntries) {
+      if (entry.name == name) return (this->*entry.call)();
+    }
+    // Privileges are not enforced: everything is allowed.
+    if (name.substr(0, 4) == "has_" || name == "pg_has_role") return Datum::Bool(true);
+    if (name.size() > 11 && name.substr(name.size() - 11) == "_is_visible")
+      return Datum::Bool(true);
+    if (name == "pg_is_in_recovery" || name == "pg_is_other_temp_schema") return Datum::Bool(false);
+    if (name == "pg_relation_is_publishable") return Datum::Bool(false);
+    if (name == "pg_my_temp_schema") return Datum::Int(0);
+    if (name.substr(0, 12) == "pg_stat_get_") return Datum::Int(0);
+    return Datum();
+  }
+
+ private:
+  Datum Text(std::string_view text) { return Datum::Bytes(arena_->Copy(text)); }
+  uint32_t Oid(size_t argument) const { return static_cast<uint32_t>(args_[argument].int_value()); }
+  Result<Datum> Null() { return Datum(); }
+
+  Result<Datum> TableIsVisible() {
+    const uint32_t oid = Oid(0);
+    const catalog::IndexDescriptor* index = nullptr;
+    catalog::TablePtr table = catalog_->GetTableByOid(oid);
+    if (table == nullptr) table = catalog_->FindTableOfIndexOid(oid, &index);
+    if (table != nullptr) {
+      if (index != nullptr) {
+        const std::vector<std::string> schemas = s_.CurrentSchemas(true);
+        return Datum::Bool(std::find(schemas.begin(), schemas.end(),
+                                     s_.SchemaName(table->parent)) != schemas.end());
+      }
+      catalog::TablePtr visible = sql::FindRelation(*catalog_, s_.Scope(), "", table->name);
+      return Datum::Bool(visible != nullptr && visible->id == table->id &&
+                         s_.db->system.Find("pg_catalog", table->name) == nullptr);
+    }
+    for (const sql::VirtualTable* system : s_.db->system.All()) {
+      if (system->oid == oid) return Datum::Bool(system->schema == "pg_catalog");
+    }
+    return Datum();
+  }
+
+  Result<Datum> Expr() { return args_[0]; }
+
+  Result<Datum> UserById() {
+    std::optional<Role> role = s_.db->roles->FindByOid(Oid(0));
+    return Text(role ? role->name : fmt::format("unknown (OID={})", Oid(0)));
+  }
+
+  Result<Datum> IndexDef() {
+    const catalog::IndexDescriptor* index = nullptr;
+    catalog::TablePtr table = catalog_->FindTableOfIndexOid(Oid(0), &index);
+    if (table == nullptr) return Datum();
+    const int column = args_.size() > 1 ? static_cast<int>(args_[1].int_value()) : 0;
+    const bool pretty = args_.size() > 2 && args_[2].bool_value();
+    return Text(IndexDefinition(s_, *table, *index, column, pretty));
+  }
+
+  Result<Datum> ConstraintDef() {
+    const uint32_t oid = Oid(0);
+    for (const catalog::TablePtr& table : catalog_->ListAllTables()) {
+      for (const catalog::IndexDescriptor& index : table->indexes) {
+        if (index.constraint && ConstraintOid(index) == oid)
+          return Text(KeyConstraintDefinition(*table, index));
+      }
+      for (const catalog::CheckConstraint& check : table->checks) {
+        if (check.oid == oid) return Text("CHECK (" + check.expression + ")");
+      }
+      for (const catalog::ForeignKey& key : table->foreign_keys) {
+        if (key.oid == oid) return Text(ForeignKeyDefinition(s_, *table, key));
+      }
+    }
+    return Datum();
+  }
+
+  Result<Datum> ViewDef() {
+    catalog::TablePtr table = catalog_->GetTableByOid(Oid(0));
+    if (table == nullptr || table->kind != catalog::RelationKind::kView) return Datum();
+    return Text(table->view_sql + ";");
+  }
+
+  Result<Datum> SerialSequence() {
+    CELLAR_TRY_ASSIGN(uint32_t oid, s_.LookupReg(TypeId::kRegclass, args_[0].bytes()));
+    catalog::TablePtr table = catalog_->GetTableByOid(oid);
+    const std::string_view name = args_[1].bytes();
+    const catalog::ColumnDescriptor* column = table == nullptr ? nullptr : table->FindColumn(name);
+    if (column == nullptr) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedColumn,
+                      "column \"{}\" of relation \"{}\" does not exist", name, args_[0].bytes());
+    }
+    catalog::TablePtr sequence = catalog_->GetTable(column->sequence);
+    if (sequence == nullptr) return Datum();
+    return Text(sql::QuoteQualified(s_.SchemaName(sequence->parent), sequence->name));
+  }
+
+  Result<Datum> SequenceLastValue() {
+    catalog::TablePtr sequence = catalog_->GetTableByOid(Oid(0));
+    if (sequence == nullptr || sequence->kind != catalog::RelationKind::kSequence) return Datum();
+    CELLAR_TRY_ASSIGN(auto last, s_.db->sequences->Peek(*sequence));
+    return last.second ? Datum::Int(last.first) : Datum();
+  }
+
+  Result<Datum> EncodingToChar() { return Text(args_[0].int_value() == 6 ? "UTF8" : ""); }
+
+  Result<Datum> ObjDescription() {
+    const uint32_t oid = Oid(0);
+    const std::string_view kind = args_.size() > 1 ? args_[1].bytes() : "pg_class";
+    if (kind == "pg_class") {
+      if (catalog::TablePtr table = catalog_->GetTableByOid(oid)) {
+        return table->comment.empty() ? Datum() : Text(table->comment);
+      }
+      const catalog::IndexDescriptor* index = nullptr;
+      if (catalog_->FindTableOfIndexOid(oid, &index) != nullptr && !index->comment.empty())
+        return Text(index->comment);
+      return Datum();
+    }
+    if (kind == "pg_namespace") {
+      if (oid == s_.NamespaceOid(s_.database_id)) return Text("standard public schema");
+      for (const catalog::NamespacePtr& space : catalog_->ListNamespaces(s_.database_id)) {
+        if (s_.NamespaceOid(space->id) == oid && !space->comment.empty())
+          return Text(space->comment);
+      }
+    }
+    return Datum();
+  }
+
+  Result<Datum> ShobjDescription() {
+    for (const catalog::NamespacePtr& space : catalog_->ListNamespaces(catalog::kRootNamespace)) {
+      if (space->oid() == Oid(0) && !space->comment.empty()) return Text(space->comment);
+    }
+    return Datum();
+  }
+
+  Result<Datum> ColDescription() {
+    catalog::TablePtr table = catalog_->GetTableByOid(Oid(0));
+    const int64_t number = args_[1].int_value();
+    if (table == nullptr || number < 1 || number > static_cast<int64_t>(table->columns.size()))
+      return Datum();
+    const std::string& comment = table->columns[static_cast<size_t>(number) - 1].comment;
+    return comment.empty() ? Datum() : Text(comment);
+  }
+
+  Result<Datum> RelationSize() {
+    catalog::TablePtr table = catalog_->GetTableByOid(Oid(0));
+    const catalog::IndexDescriptor* index = nullptr;
+    if (table == nullptr) table = catalog_->FindTableOfIndexOid(Oid(0), &index);
+    if (table == nullptr) return Datum::Int(0);
+    const std::string prefix =
+        index == nullptr ? codec::TablePrefix(table->id) : codec::TablePrefix(table->id, index->id);
+    return Datum::Int(
+        static_cast<int64_t>(s_.db->engine->ApproximateBytes(prefix, codec::PrefixEnd(prefix))));
+  }
+
+  Result<Datum> DatabaseSize() {
+    return Datum::Int(static_cast<int64_t>(s_.db->engine->stats().disk_bytes));
+  }
+  Result<Datum> StartTime() { return Datum::Int(s_.db->start_micros); }
+  Result<Datum> TxidCurrent() {
+    return Datum::Int(static_cast<int64_t>(s_.db->engine->latest_version()));
+  }
+
+  Result<Datum> ToReg(TypeId kind) {
+    if (args_[0].is_null()) return Datum();
+    Result<uint32_t> oid = s_.LookupReg(kind, args_[0].bytes());
+    return oid.ok() ? Datum::Int(*oid) : Datum();
+  }
+  Result<Datum> ToRegclass() { return ToReg(TypeId::kRegclass); }
+  Result<Datum> ToRegtype() { return ToReg(TypeId::kRegtype); }
+
+  // Advisory locks: held by the session until unlocked or its end.
+  int64_t LockKey() const {
+    if (args_.size() == 2)
+      return (args_[0].int_value() << 32) | (args_[1].int_value() & 0xFFFFFFFF);
+    return args_[0].int_value();
+  }
+  bool TryLock(int64_t key) {
+    auto& entry = s_.db->advisory_locks[key];
+    if (entry.second > 0 && entry.first != s_.pid) return false;
+    entry.first = s_.pid;
+    ++entry.second;
+    return true;
+  }
+  Result<Datum> AdvisoryLock() {
+    std::unique_lock lock(s_.db->advisory_mutex);
+    constexpr auto kPoll = std::chrono::milliseconds(20);
+    while (!TryLock(LockKey())) {
+      s_.db->advisory_released.wait_for(lock, kPoll);
+      CELLAR_TRY(s_.cancel.Check());
+    }
+    return Datum::Bytes("");
+  }
+  Result<Datum> TryAdvisoryLock() {
+    std::lock_guard lock(s_.db->advisory_mutex);
+    return Datum::Bool(TryLock(LockKey()));
+  }
+  Result<Datum> AdvisoryUnlock() {
+    bool held = false;
+    {
+      std::lock_guard lock(s_.db->advisory_mutex);
+      auto at = s_.db->advisory_locks.find(LockKey());
+      held = at != s_.db->advisory_locks.end() && at->second.first == s_.pid;
+      if (held && --at->second.second == 0) s_.db->advisory_locks.erase(at);
+    }
+    s_.db->advisory_released.notify_all();
+    if (!held && s_.current_sink != nullptr) {
+      CELLAR_TRY(s_.Notify(s_.current_sink, Severity::kWarning, "01000",
+                           "you don't own a lock of type ExclusiveLock"));
+    }
+    return Datum::Bool(held);
+  }
+  Result<Datum> AdvisoryUnlockAll() {
+    {
+      std::lock_guard lock(s_.db->advisory_mutex);
+      for (auto at = s_.db->advisory_locks.begin(); at != s_.db->advisory_locks.end();) {
+        at = at->second.first == s_.pid ? s_.db->advisory_locks.erase(at) : std::next(at);
+      }
+    }
+    s_.db->advisory_released.notify_all();
+    return Datum::Bytes("");
+  }
+
+  Session::Impl& s_;
+  std::span<const Datum> args_;
+  Arena* arena_;
+  catalog::SnapshotPtr catalog_;
+};
+
+}  // namespace
+
+Result<Datum> Session::Impl::CatalogFunction(std::string_view name, std::span<const Datum> args,
+                                             Arena* arena) {
+  return CatalogFunctions(*this, args, arena).Call(name);
+}
+
+}  // namespace cellar::session

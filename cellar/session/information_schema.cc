@@ -1,0 +1,426 @@
+// Rows of information_schema (SQL standard; PostgreSQL manual, chapter 37).
+#include <algorithm>
+
+#include "cellar/session/system_rows.h"
+#include "cellar/session/system_tables.h"
+
+namespace cellar::session {
+namespace {
+
+constexpr int64_t kMaxTextBytes = int64_t{1} << 30;
+
+class InformationSchema {
+ public:
+  InformationSchema(Session::Impl& session, const sql::VirtualTable& table, RowBatch* rows)
+      : s_(session), table_(table), row_(table, rows), catalog_(session.CurrentCatalog()) {}
+
+  bool Run() {
+    const std::string& name = table_.name;
+    if (name == "tables") return Tables(), true;
+    if (name == "columns") return Columns(), true;
+    if (name == "schemata") return Schemata(), true;
+    if (name == "views") return Views(), true;
+    if (name == "sequences") return Sequences(), true;
+    if (name == "table_constraints") return TableConstraints(), true;
+    if (name == "key_column_usage") return KeyColumnUsage(), true;
+    if (name == "constraint_column_usage") return ConstraintColumnUsage(), true;
+    if (name == "constraint_table_usage") return ConstraintTableUsage(), true;
+    if (name == "referential_constraints") return ReferentialConstraints(), true;
+    if (name == "check_constraints") return CheckConstraints(), true;
+    if (name == "information_schema_catalog_name") {
+      row_.Text("catalog_name", s_.database_name).Emit();
+      return true;
+    }
+    if (name == "enabled_roles" || name == "applicable_roles") {
+      for (const Role& role : s_.db->roles->List())
+        row_.Text("role_name", role.name).Text("grantee", role.name).Emit();
+      return true;
+    }
+    if (name == "character_sets") {
+      row_.Text("character_set_name", "UTF8")
+          .Text("character_repertoire", "UCS")
+          .Text("form_of_use", "UTF8")
+          .Text("default_collate_catalog", s_.database_name)
+          .Text("default_collate_schema", "pg_catalog")
+          .Text("default_collate_name", "C.UTF-8")
+          .Emit();
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  struct Located {
+    catalog::TablePtr table;
+    std::string schema;
+  };
+  std::vector<Located> Relations() {
+    std::vector<Located> relations;
+    for (catalog::TablePtr& table : catalog_->ListTables(s_.database_id))
+      relations.push_back({table, "public"});
+    for (const catalog::NamespacePtr& space : catalog_->ListNamespaces(s_.database_id)) {
+      if (space->name.substr(0, 8) == "pg_temp_" && space->id != s_.temporary_namespace) continue;
+      for (catalog::TablePtr& table : catalog_->ListTables(space->id))
+        relations.push_back({table, space->name});
+    }
+    return relations;
+  }
+
+  void Tables() {
+    for (const Located& at : Relations()) {
+      if (at.table->kind == catalog::RelationKind::kSequence) continue;
+      const bool view = at.table->kind == catalog::RelationKind::kView;
+      row_.Text("table_catalog", s_.database_name)
+          .Text("table_schema", at.schema)
+          .Text("table_name", at.table->name)
+          .Text("table_type", view                  ? "VIEW"
+                              : at.table->temporary ? "LOCAL TEMPORARY"
+                                                    : "BASE TABLE")
+          .Text("is_insertable_into", view ? "NO" : "YES")
+          .Text("is_typed", "NO");
+      if (at.table->temporary) row_.Text("commit_action", "PRESERVE");
+      row_.Emit();
+    }
+    for (const sql::VirtualTable* table : s_.db->system.All()) {
+      row_.Text("table_catalog", s_.database_name)
+          .Text("table_schema", table->schema)
+          .Text("table_name", table->name)
+          .Text("table_type", table->oid < 12000 ? "BASE TABLE" : "VIEW")
+          .Text("is_insertable_into", "NO")
+          .Text("is_typed", "NO")
+          .Emit();
+    }
+  }
+
+  void TypeFields(Type type) {
+    const std::string type_name = type.array ? "ARRAY" : FormatType(Type{type.id, false, -1});
+    row_.Text("data_type", type_name)
+        .Text("udt_catalog", s_.database_name)
+        .Text("udt_schema", "pg_catalog")
+        .Text("udt_name", TypeName(type));
+    if (type.array) return;
+    switch (type.id) {
+      case TypeId::kVarchar:
+      case TypeId::kBpchar:
+        if (type.modifier >= 4) {
+          row_.Int("character_maximum_length", type.modifier - 4)
+              .Int("character_octet_length", (type.modifier - 4) * int64_t{4});
+        } else {
+          row_.Int("character_octet_length", kMaxTextBytes);
+        }
+        break;
+      case TypeId::kText: row_.Int("character_octet_length", kMaxTextBytes); break;
+      case TypeId::kInt2: Numeric(16, 2, 0); break;
+      case TypeId::kInt4: Numeric(32, 2, 0); break;
+      case TypeId::kInt8: Numeric(64, 2, 0); break;
+      case TypeId::kFloat4: Numeric(24, 2, -1); break;
+      case TypeId::kFloat8: Numeric(53, 2, -1); break;
+      case TypeId::kNumeric:
+        if (type.modifier >= 4)
+          Numeric(((type.modifier - 4) >> 16) & 0xFFFF, 10, (type.modifier - 4) & 0x7FF);
+        else
+          row_.Int("numeric_precision_radix", 10);
+        break;
+      case TypeId::kDate: row_.Int("datetime_precision", 0); break;
+      case TypeId::kTime:
+      case TypeId::kTimetz:
+      case TypeId::kTimestamp:
+      case TypeId::kTimestamptz:
+      case TypeId::kInterval:
+        row_.Int("datetime_precision",
+                 type.modifier >= 0 && type.modifier <= 6 ? type.modifier : 6);
+        break;
+      default: break;
+    }
+  }
+  void Numeric(int64_t precision, int64_t radix, int64_t scale) {
+    row_.Int("numeric_precision", precision).Int("numeric_precision_radix", radix);
+    if (scale >= 0) row_.Int("numeric_scale", scale);
+  }
+
+  void Columns() {
+    for (const Located& at : Relations()) {
+      if (at.table->kind == catalog::RelationKind::kSequence) continue;
+      for (const Attribute& attribute : AttributesOf(*at.table)) {
+        const catalog::ColumnDescriptor& column = *attribute.column;
+        if (column.dropped) continue;
+        const bool identity = column.identity != catalog::Identity::kNone;
+        row_.Text("table_catalog", s_.database_name)
+            .Text("table_schema", at.schema)
+            .Text("table_name", at.table->name)
+            .Text("column_name", column.name)
+            .Int("ordinal_position", attribute.number)
+            .Text("is_nullable", column.not_null ? "NO" : "YES")
+            .Text("dtd_identifier", fmt::format("{}", attribute.number))
+            .Text("is_self_referencing", "NO")
+            .Text("is_identity", identity ? "YES" : "NO")
+            .Text("identity_cycle", "NO")
+            .Text("is_generated", column.generated_sql.empty() ? "NEVER" : "ALWAYS")
+            .TextOrNull("generation_expression", column.generated_sql)
+            .Text("is_updatable", at.table->kind == catalog::RelationKind::kTable ? "YES" : "NO");
+        if (!identity) row_.TextOrNull("column_default", column.default_sql);
+        if (identity) {
+          row_.Text("identity_generation",
+                    column.identity == catalog::Identity::kAlways ? "ALWAYS" : "BY DEFAULT");
+          if (catalog::TablePtr sequence = catalog_->GetTable(column.sequence)) {
+            row_.Text("identity_start", fmt::format("{}", sequence->sequence.start))
+                .Text("identity_increment", fmt::format("{}", sequence->sequence.increment))
+                .Text("identity_maximum", fmt::format("{}", sequence->sequence.max))
+                .Text("identity_minimum", fmt::format("{}", sequence->sequence.min));
+          }
+        }
+        TypeFields(column.type);
+        row_.Emit();
+      }
+    }
+    for (const sql::VirtualTable* table : s_.db->system.All()) {
+      for (size_t i = 0; i < table->columns.size(); ++i) {
+        row_.Text("table_catalog", s_.database_name)
+            .Text("table_schema", table->schema)
+            .Text("table_name", table->name)
+            .Text("column_name", table->columns[i].name)
+            .Int("ordinal_position", static_cast<int64_t>(i) + 1)
+            .Text("is_nullable", "YES")
+            .Text("is_identity", "NO")
+            .Text("is_generated", "NEVER")
+            .Text("is_updatable", "NO");
+        TypeFields(table->columns[i].type);
+        row_.Emit();
+      }
+    }
+  }
+
+  void Schemata() {
+    auto emit = [this](std::string_view name, std::string_view owner) {
+      row_.Text("catalog_name", s_.database_name)
+          .Text("schema_name", name)
+          .Text("schema_owner", owner)
+          .Emit();
+    };
+    emit("public", "cellar");
+    emit("pg_catalog", "cellar");
+    emit("information_schema", "cellar");
+    for (const catalog::NamespacePtr& space : catalog_->ListNamespaces(s_.database_id))
+      emit(space->name, space->owner);
+  }
+
+  void Views() {
+    for (const Located& at : Relations()) {
+      if (at.table->kind != catalog::RelationKind::kView) continue;
+      row_.Text("table_catalog", s_.database_name)
+          .Text("table_schema", at.schema)
+          .Text("table_name", at.table->name)
+          .Text("view_definition", at.table->view_sql + ";")
+          .Text("check_option", "NONE")
+          .Text("is_updatable", "NO")
+          .Text("is_insertable_into", "NO")
+          .Text("is_trigger_updatable", "NO")
+          .Text("is_trigger_deletable", "NO")
+          .Text("is_trigger_insertable_into", "NO")
+          .Emit();
+    }
+  }
+
+  void Sequences() {
+    for (const Located& at : Relations()) {
+      if (at.table->kind != catalog::RelationKind::kSequence) continue;
+      const catalog::SequenceOptions& options = at.table->sequence;
+      row_.Text("sequence_catalog", s_.database_name)
+          .Text("sequence_schema", at.schema)
+          .Text("sequence_name", at.table->name)
+          .Text("data_type", FormatType(options.type))
+          .Int("numeric_precision", options.type.id == TypeId::kInt2   ? 16
+                                    : options.type.id == TypeId::kInt4 ? 32
+                                                                       : 64)
+          .Int("numeric_precision_radix", 2)
+          .Int("numeric_scale", 0)
+          .Text("start_value", fmt::format("{}", options.start))
+          .Text("minimum_value", fmt::format("{}", options.min))
+          .Text("maximum_value", fmt::format("{}", options.max))
+          .Text("increment", fmt::format("{}", options.increment))
+          .Text("cycle_option", options.cycle ? "YES" : "NO")
+          .Emit();
+    }
+  }
+
+  SystemRow& ConstraintName(const Located& at, const std::string& name) {
+    return row_.Text("constraint_catalog", s_.database_name)
+        .Text("constraint_schema", at.schema)
+        .Text("constraint_name", name);
+  }
+  SystemRow& TableName(const catalog::TableDescriptor& table) {
+    return row_.Text("table_catalog", s_.database_name)
+        .Text("table_schema", s_.SchemaName(table.parent))
+        .Text("table_name", table.name);
+  }
+
+  void TableConstraints() {
+    auto emit = [this](const Located& at, const std::string& name, const char* kind) {
+      ConstraintName(at, name);
+      TableName(*at.table)
+          .Text("constraint_type", kind)
+          .Text("is_deferrable", "NO")
+          .Text("initially_deferred", "NO")
+          .Text("enforced", "YES")
+          .Emit();
+    };
+    for (const Located& at : Relations()) {
+      for (const catalog::IndexDescriptor& index : at.table->indexes) {
+        if (index.constraint) emit(at, index.name, index.primary ? "PRIMARY KEY" : "UNIQUE");
+      }
+      for (const catalog::CheckConstraint& check : at.table->checks) emit(at, check.name, "CHECK");
+      for (const catalog::ForeignKey& key : at.table->foreign_keys)
+        emit(at, key.name, "FOREIGN KEY");
+      for (const Attribute& attribute : AttributesOf(*at.table)) {
+        if (attribute.column->dropped || !attribute.column->not_null) continue;
+        emit(at, NotNullName(at, attribute), "CHECK");
+      }
+    }
+  }
+
+  std::string NotNullName(const Located& at, const Attribute& attribute) {
+    return fmt::format("{}_{}_{}_not_null", s_.NamespaceOid(at.table->parent), at.table->oid(),
+                       attribute.number);
+  }
+
+  void KeyColumnUsage() {
+    for (const Located& at : Relations()) {
+      for (const catalog::IndexDescriptor& index : at.table->indexes) {
+        if (!index.constraint) continue;
+        for (size_t i = 0; i < index.key.size(); ++i) {
+          ConstraintName(at, index.name);
+          TableName(*at.table)
+              .Text("column_name", at.table->FindColumn(index.key[i].column)->name)
+              .Int("ordinal_position", static_cast<int64_t>(i) + 1)
+              .Emit();
+        }
+      }
+      for (const catalog::ForeignKey& key : at.table->foreign_keys) {
+        catalog::TablePtr referenced = catalog_->GetTable(key.referenced_table);
+        const catalog::IndexDescriptor* index =
+            referenced == nullptr ? nullptr : ReferencedIndex(*referenced, key);
+        for (size_t i = 0; i < key.columns.size(); ++i) {
+          ConstraintName(at, key.name);
+          TableName(*at.table)
+              .Text("column_name", at.table->FindColumn(key.columns[i])->name)
+              .Int("ordinal_position", static_cast<int64_t>(i) + 1);
+          for (size_t k = 0; index != nullptr && k < index->key.size(); ++k) {
+            if (index->key[k].column == key.referenced_columns[i]) {
+              row_.Int("position_in_unique_constraint", static_cast<int64_t>(k) + 1);
+            }
+          }
+          row_.Emit();
+        }
+      }
+    }
+  }
+
+  static const catalog::IndexDescriptor* ReferencedIndex(const catalog::TableDescriptor& table,
+                                                         const catalog::ForeignKey& key) {
+    for (const catalog::IndexDescriptor& index : table.indexes) {
+      if (!index.unique || index.key.size() != key.referenced_columns.size()) continue;
+      const bool all =
+          std::all_of(index.key.begin(), index.key.end(), [&key](const catalog::IndexColumn& part) {
+            return std::find(key.referenced_columns.begin(), key.referenced_columns.end(),
+                             part.column) != key.referenced_columns.end();
+          });
+      if (all) return &index;
+    }
+    return nullptr;
+  }
+
+  void ConstraintColumnUsage() {
+    for (const Located& at : Relations()) {
+      for (const catalog::IndexDescriptor& index : at.table->indexes) {
+        if (!index.constraint) continue;
+        for (const catalog::IndexColumn& part : index.key) {
+          ConstraintName(at, index.name);
+          TableName(*at.table).Text("column_name", at.table->FindColumn(part.column)->name).Emit();
+        }
+      }
+      for (const catalog::ForeignKey& key : at.table->foreign_keys) {
+        catalog::TablePtr referenced = catalog_->GetTable(key.referenced_table);
+        for (size_t i = 0; referenced != nullptr && i < key.referenced_columns.size(); ++i) {
+          ConstraintName(at, key.name);
+          TableName(*referenced)
+              .Text("column_name", referenced->FindColumn(key.referenced_columns[i])->name)
+              .Emit();
+        }
+      }
+    }
+  }
+
+  void ConstraintTableUsage() {
+    for (const Located& at : Relations()) {
+      for (const catalog::IndexDescriptor& index : at.table->indexes) {
+        if (!index.constraint) continue;
+        ConstraintName(at, index.name);
+        TableName(*at.table).Emit();
+      }
+      for (const catalog::ForeignKey& key : at.table->foreign_keys) {
+        catalog::TablePtr referenced = catalog_->GetTable(key.referenced_table);
+        if (referenced == nullptr) continue;
+        ConstraintName(at, key.name);
+        TableName(*referenced).Emit();
+      }
+    }
+  }
+
+  static const char* Rule(catalog::ForeignKeyAction action) {
+    switch (action) {
+      case catalog::ForeignKeyAction::kRestrict: return "RESTRICT";
+      case catalog::ForeignKeyAction::kCascade: return "CASCADE";
+      case catalog::ForeignKeyAction::kSetNull: return "SET NULL";
+      case catalog::ForeignKeyAction::kSetDefault: return "SET DEFAULT";
+      default: return "NO ACTION";
+    }
+  }
+
+  void ReferentialConstraints() {
+    for (const Located& at : Relations()) {
+      for (const catalog::ForeignKey& key : at.table->foreign_keys) {
+        catalog::TablePtr referenced = catalog_->GetTable(key.referenced_table);
+        ConstraintName(at, key.name);
+        row_.Text("match_option", "NONE")
+            .Text("update_rule", Rule(key.on_update))
+            .Text("delete_rule", Rule(key.on_delete));
+        const catalog::IndexDescriptor* index =
+            referenced == nullptr ? nullptr : ReferencedIndex(*referenced, key);
+        if (index != nullptr) {
+          row_.Text("unique_constraint_catalog", s_.database_name)
+              .Text("unique_constraint_schema", s_.SchemaName(referenced->parent))
+              .Text("unique_constraint_name", index->name);
+        }
+        row_.Emit();
+      }
+    }
+  }
+
+  void CheckConstraints() {
+    for (const Located& at : Relations()) {
+      for (const catalog::CheckConstraint& check : at.table->checks) {
+        ConstraintName(at, check.name);
+        row_.Text("check_clause", "(" + check.expression + ")").Emit();
+      }
+      for (const Attribute& attribute : AttributesOf(*at.table)) {
+        if (attribute.column->dropped || !attribute.column->not_null) continue;
+        ConstraintName(at, NotNullName(at, attribute));
+        row_.Text("check_clause", attribute.column->name + " IS NOT NULL").Emit();
+      }
+    }
+  }
+
+  Session::Impl& s_;
+  const sql::VirtualTable& table_;
+  SystemRow row_;
+  catalog::SnapshotPtr catalog_;
+};
+
+}  // namespace
+
+bool GenerateInformationSchema(Session::Impl& session, const sql::VirtualTable& table,
+                               RowBatch* rows) {
+  return InformationSchema(session, table, rows).Run();
+}
+
+}  // namespace cellar::session

@@ -1,0 +1,1127 @@
+// Rows of pg_catalog, made from descriptors whenever a query reads them (PostgreSQL manual, chapter
+// 53).
+#include "cellar/session/system_rows.h"
+
+#include <algorithm>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/codec/key.h"
+#include "cellar/session/system_tables.h"
+#include "cellar/sql/parser/deparse.h"
+#include "cellar/types/array.h"
+
+namespace cellar::session {
+
+SystemRow& SystemRow::Put(std::string_view column, Datum value) {
+  for (size_t i = 0; i < table_.columns.size(); ++i) {
+    if (table_.columns[i].name == column) {
+      values_[i] = value;
+      return *this;
+    }
+  }
+  return *this;
+}
+
+SystemRow& SystemRow::Array(std::string_view column, const std::vector<Value>& elements,
+                            int lower_bound) {
+  Type element = MakeType(TypeId::kText);
+  for (const sql::OutputColumn& candidate : table_.columns) {
+    if (candidate.name != column) continue;
+    element = candidate.type;
+    element.array = false;
+    if (element.id == TypeId::kInt2vector) element = MakeType(TypeId::kInt2);
+    if (element.id == TypeId::kOidvector) element = MakeType(TypeId::kOid);
+  }
+  ArrayBuilder builder(element);
+  for (const Value& value : elements) builder.Add(value.datum());
+  return Put(column, Datum::Bytes(builder.Finish(rows_->arena(), lower_bound)));
+}
+
+SystemRow& SystemRow::IntArray(std::string_view column, const std::vector<int64_t>& elements,
+                               int lower_bound) {
+  std::vector<Value> values;
+  for (int64_t element : elements)
+    values.emplace_back(MakeType(TypeId::kInt8), Datum::Int(element));
+  return Array(column, values, lower_bound);
+}
+
+std::vector<Attribute> AttributesOf(const catalog::TableDescriptor& table) {
+  std::vector<Attribute> attributes;
+  int16_t number = 0;
+  for (const catalog::ColumnDescriptor& column : table.columns) {
+    ++number;
+    if (column.hidden) continue;
+    attributes.push_back({number, &column});
+  }
+  return attributes;
+}
+
+int16_t AttributeNumber(const catalog::TableDescriptor& table, catalog::ColumnId column) {
+  return static_cast<int16_t>(table.OrdinalOf(column) + 1);
+}
+
+uint32_t ConstraintOid(const catalog::IndexDescriptor& index) {
+  // A key constraint and its index are one object here; the constraint's oid lies in a range of its
+  // own.
+  return index.oid + 0x40000000u;
+}
+
+namespace {
+
+constexpr uint32_t kOwnerOid = 10;
+constexpr uint32_t kBtreeAm = 403, kHeapAm = 2;
+constexpr uint32_t kDefaultCollation = 100, kCCollation = 950;
+
+bool IsPrimaryHidden(const catalog::IndexDescriptor& index) {
+  return index.primary && !index.constraint;
+}
+
+uint32_t CollationOf(Type type) {
+  switch (type.id) {
+    case TypeId::kText:
+    case TypeId::kVarchar:
+    case TypeId::kBpchar: return kDefaultCollation;
+    case TypeId::kName: return kCCollation;
+    default: return 0;
+  }
+}
+
+char AlignOf(Type type) {
+  if (type.array) return 'i';
+  switch (TypeLength(type)) {
+    case 1: return 'c';
+    case 2: return 's';
+    case 8: return 'd';
+    case 16: return type.id == TypeId::kUuid ? 'c' : 'd';
+    default: return 'i';
+  }
+}
+
+char CategoryOf(Type type) {
+  if (type.array) return 'A';
+  switch (type.id) {
+    case TypeId::kBool: return 'B';
+    case TypeId::kInt2:
+    case TypeId::kInt4:
+    case TypeId::kInt8:
+    case TypeId::kFloat4:
+    case TypeId::kFloat8:
+    case TypeId::kNumeric:
+    case TypeId::kOid:
+    case TypeId::kRegclass:
+    case TypeId::kRegtype:
+    case TypeId::kRegproc:
+    case TypeId::kRegnamespace:
+    case TypeId::kRegrole: return 'N';
+    case TypeId::kText:
+    case TypeId::kVarchar:
+    case TypeId::kBpchar:
+    case TypeId::kName: return 'S';
+    case TypeId::kDate:
+    case TypeId::kTime:
+    case TypeId::kTimetz:
+    case TypeId::kTimestamp:
+    case TypeId::kTimestamptz: return 'D';
+    case TypeId::kInterval: return 'T';
+    case TypeId::kUnknown: return 'X';
+    case TypeId::kChar: return 'Z';
+    case TypeId::kInt2vector:
+    case TypeId::kOidvector: return 'A';
+    case TypeId::kVoid:
+    case TypeId::kRecord:
+    case TypeId::kAny:
+    case TypeId::kAnyelement:
+    case TypeId::kAnyarray: return 'P';
+    default: return 'U';
+  }
+}
+
+bool IsPreferred(Type type) {
+  return !type.array && (type.id == TypeId::kBool || type.id == TypeId::kFloat8 ||
+                         type.id == TypeId::kOid || type.id == TypeId::kText ||
+                         type.id == TypeId::kTimestamptz || type.id == TypeId::kInterval);
+}
+
+constexpr TypeId kListedTypes[] = {
+    TypeId::kBool,       TypeId::kInt2,      TypeId::kInt4,         TypeId::kInt8,
+    TypeId::kFloat4,     TypeId::kFloat8,    TypeId::kNumeric,      TypeId::kText,
+    TypeId::kVarchar,    TypeId::kBpchar,    TypeId::kBytea,        TypeId::kDate,
+    TypeId::kTime,       TypeId::kTimetz,    TypeId::kTimestamp,    TypeId::kTimestamptz,
+    TypeId::kInterval,   TypeId::kUuid,      TypeId::kJson,         TypeId::kJsonb,
+    TypeId::kOid,        TypeId::kName,      TypeId::kChar,         TypeId::kRegclass,
+    TypeId::kRegtype,    TypeId::kRegproc,   TypeId::kRegnamespace, TypeId::kRegrole,
+    TypeId::kInt2vector, TypeId::kOidvector, TypeId::kXid,          TypeId::kAclitem,
+    TypeId::kPgNodeTree, TypeId::kUnknown,   TypeId::kVoid,         TypeId::kRecord,
+    TypeId::kAnyelement, TypeId::kAnyarray,  TypeId::kAny};
+
+// One generation: the tables' rows, written through SystemRow.
+class Generator {
+ public:
+  Generator(Session::Impl& session, const sql::VirtualTable& table, RowBatch* rows, int key_column,
+            Datum key)
+      : s_(session),
+        table_(table),
+        rows_(rows),
+        row_(table, rows),
+        catalog_(session.CurrentCatalog()) {
+    if (key_column >= 0) {
+      key_name_ = table.columns[static_cast<size_t>(key_column)].name;
+      key_ = key;
+    }
+  }
+
+  // False when nothing is known to fill the table with: it is empty.
+  bool Run() {
+    struct Entry {
+      std::string_view name;
+      void (Generator::*make)();
+    };
+    static constexpr Entry kEntries[] = {
+        {"pg_am", &Generator::Am},
+        {"pg_attrdef", &Generator::Attrdef},
+        {"pg_attribute", &Generator::AttributeRows},
+        {"pg_auth_members", &Generator::None},
+        {"pg_authid", &Generator::Authid},
+        {"pg_class", &Generator::Class},
+        {"pg_collation", &Generator::Collation},
+        {"pg_constraint", &Generator::Constraint},
+        {"pg_cursors", &Generator::Cursors},
+        {"pg_database", &Generator::Database},
+        {"pg_depend", &Generator::Depend},
+        {"pg_description", &Generator::Description},
+        {"pg_index", &Generator::Index},
+        {"pg_indexes", &Generator::Indexes},
+        {"pg_language", &Generator::Language},
+        {"pg_namespace", &Generator::Namespace},
+        {"pg_opclass", &Generator::Opclass},
+        {"pg_operator", &Generator::Operator},
+        {"pg_prepared_statements", &Generator::PreparedStatements},
+        {"pg_proc", &Generator::Proc},
+        {"pg_rewrite", &Generator::Rewrite},
+        {"pg_roles", &Generator::Authid},
+        {"pg_sequence", &Generator::Sequence},
+        {"pg_sequences", &Generator::Sequences},
+        {"pg_settings", &Generator::SettingRows},
+        {"pg_shadow", &Generator::User},
+        {"pg_shdescription", &Generator::Shdescription},
+        {"pg_stat_activity", &Generator::Activity},
+        {"pg_stat_all_tables", &Generator::TableStatistics},
+        {"pg_stat_user_tables", &Generator::TableStatistics},
+        {"pg_tables", &Generator::Tables},
+        {"pg_tablespace", &Generator::Tablespace},
+        {"pg_type", &Generator::TypeRows},
+        {"pg_user", &Generator::User},
+        {"pg_views", &Generator::Views},
+    };
+    for (const Entry& entry : kEntries) {
+      if (entry.name != table_.name) continue;
+      (this->*entry.make)();
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  void None() {}
+
+  bool Wants(std::string_view column, int64_t value) const {
+    return key_name_ != column || key_.is_null() || key_.int_value() == value;
+  }
+
+  uint32_t OwnerOid(const std::string& owner) {
+    std::optional<Role> role = s_.db->roles->Find(owner);
+    return role ? role->oid : kOwnerOid;
+  }
+
+  // Tables of this database, temporary ones of this session only.
+  std::vector<catalog::TablePtr> Relations() {
+    std::vector<catalog::TablePtr> relations = catalog_->ListTables(s_.database_id);
+    for (const catalog::NamespacePtr& space : Schemas()) {
+      std::vector<catalog::TablePtr> more = catalog_->ListTables(space->id);
+      relations.insert(relations.end(), more.begin(), more.end());
+    }
+    return relations;
+  }
+  std::vector<catalog::NamespacePtr> Schemas() {
+    std::vector<catalog::NamespacePtr> schemas = catalog_->ListNamespaces(s_.database_id);
+    schemas.erase(std::remove_if(schemas.begin(), schemas.end(),
+                                 [this](const catalog::NamespacePtr& space) {
+                                   return space->name.substr(0, 8) == "pg_temp_" &&
+                                          space->id != s_.temporary_namespace;
+                                 }),
+                  schemas.end());
+    return schemas;
+  }
+
+  void Am() {
+    row_.Int("oid", kHeapAm).Text("amname", "heap").Int("amhandler", 3).Char("amtype", 't').Emit();
+    row_.Int("oid", kBtreeAm)
+        .Text("amname", "btree")
+        .Int("amhandler", 330)
+        .Char("amtype", 'i')
+        .Emit();
+  }
+
+  void Namespace() {
+    auto emit = [this](uint32_t oid, std::string_view name, uint32_t owner) {
+      row_.Int("oid", oid).Text("nspname", name).Int("nspowner", owner).Emit();
+    };
+    emit(kPgCatalogOid, "pg_catalog", kOwnerOid);
+    emit(99, "pg_toast", kOwnerOid);
+    emit(s_.NamespaceOid(s_.database_id), "public", kOwnerOid);
+    emit(kInformationSchemaOid, "information_schema", kOwnerOid);
+    for (const catalog::NamespacePtr& space : Schemas())
+      emit(s_.NamespaceOid(space->id), space->name, OwnerOid(space->owner));
+  }
+
+  void Database() {
+    for (const catalog::NamespacePtr& space : catalog_->ListNamespaces(catalog::kRootNamespace)) {
+      row_.Int("oid", space->oid())
+          .Text("datname", space->name)
+          .Int("datdba", OwnerOid(space->owner))
+          .Int("encoding", 6)
+          .Char("datlocprovider", 'c')
+          .Bool("datistemplate", false)
+          .Bool("datallowconn", true)
+          .Int("datconnlimit", -1)
+          .Int("datfrozenxid", 722)
+          .Int("datminmxid", 1)
+          .Int("dattablespace", 1663)
+          .Text("datcollate", "C.UTF-8")
+          .Text("datctype", "C.UTF-8")
+          .Emit();
+    }
+  }
+
+  void Authid() {
+    for (const Role& role : s_.db->roles->List()) {
+      row_.Int("oid", role.oid)
+          .Text("rolname", role.name)
+          .Bool("rolsuper", role.superuser)
+          .Bool("rolinherit", true)
+          .Bool("rolcreaterole", role.superuser)
+          .Bool("rolcreatedb", role.superuser)
+          .Bool("rolcanlogin", role.can_login)
+          .Bool("rolreplication", role.superuser)
+          .Bool("rolbypassrls", role.superuser)
+          .Int("rolconnlimit", -1);
+      if (table_.name == "pg_roles") row_.Text("rolpassword", "********");
+      row_.Emit();
+    }
+  }
+
+  void User() {
+    for (const Role& role : s_.db->roles->List()) {
+      if (!role.can_login) continue;
+      row_.Text("usename", role.name)
+          .Int("usesysid", role.oid)
+          .Bool("usecreatedb", role.superuser)
+          .Bool("usesuper", role.superuser)
+          .Bool("userepl", role.superuser)
+          .Bool("usebypassrls", role.superuser)
+          .Text("passwd", "********")
+          .Emit();
+    }
+  }
+
+  void ClassRow(uint32_t oid, std::string_view name, uint32_t space, uint32_t type, uint32_t owner,
+                uint32_t am, char kind, int64_t attributes) {
+    row_.Int("oid", oid)
+        .Text("relname", name)
+        .Int("relnamespace", space)
+        .Int("reltype", type)
+        .Int("reloftype", 0)
+        .Int("relowner", owner)
+        .Int("relam", am)
+        .Int("relfilenode", oid)
+        .Int("reltablespace", 0)
+        .Int("relpages", 0)
+        .Double("reltuples", -1)
+        .Int("relallvisible", 0)
+        .Int("reltoastrelid", 0)
+        .Bool("relhasindex", false)
+        .Bool("relisshared", false)
+        .Char("relpersistence", 'p')
+        .Char("relkind", kind)
+        .Int("relnatts", attributes)
+        .Int("relchecks", 0)
+        .Bool("relhasrules", false)
+        .Bool("relhastriggers", false)
+        .Bool("relhassubclass", false)
+        .Bool("relrowsecurity", false)
+        .Bool("relforcerowsecurity", false)
+        .Bool("relispopulated", true)
+        .Char("relreplident", kind == 'r' ? 'd' : 'n')
+        .Bool("relispartition", false)
+        .Int("relrewrite", 0)
+        .Int("relfrozenxid", 0)
+        .Int("relminmxid", 0);
+  }
+
+  void Class() {
+    for (const catalog::TablePtr& table : Relations()) {
+      const uint32_t space = s_.NamespaceOid(table->parent);
+      const uint32_t owner = OwnerOid(table->owner);
+      const char kind = table->kind == catalog::RelationKind::kView       ? 'v'
+                        : table->kind == catalog::RelationKind::kSequence ? 'S'
+                                                                          : 'r';
+      bool has_index = false;
+      for (const catalog::IndexDescriptor& index : table->indexes) {
+        if (IsPrimaryHidden(index)) continue;
+        has_index = true;
+        if (!Wants("oid", index.oid)) continue;
+        ClassRow(index.oid, index.name, space, 0, owner, kBtreeAm, 'i',
+                 static_cast<int64_t>(index.key.size() + index.stored.size()));
+        row_.Char("relpersistence", table->temporary ? 't' : 'p').Emit();
+      }
+      if (!Wants("oid", table->oid())) continue;
+      const int64_t width = kind == 'S' ? 3 : static_cast<int64_t>(AttributesOf(*table).size());
+      ClassRow(table->oid(), table->name, space, table->oid() + 0x20000000u, owner,
+               kind == 'r' ? kHeapAm : 0, kind, width);
+      row_.Bool("relhasindex", has_index)
+          .Int("relchecks", static_cast<int64_t>(table->checks.size()))
+          .Bool("relhasrules", kind == 'v')
+          .Bool("relhastriggers",
+                !table->foreign_keys.empty() || !catalog_->ListReferencing(table->id).empty())
+          .Char("relpersistence", table->temporary ? 't' : 'p')
+          .Emit();
+    }
+    for (const sql::VirtualTable* table : s_.db->system.All()) {
+      if (!Wants("oid", table->oid)) continue;
+      ClassRow(table->oid, table->name,
+               table->schema == "pg_catalog" ? kPgCatalogOid : kInformationSchemaOid, 0, kOwnerOid,
+               kHeapAm, table->oid < 12000 ? 'r' : 'v',
+               static_cast<int64_t>(table->columns.size()));
+      row_.Emit();
+    }
+  }
+
+  void AttributeRow(uint32_t relation, std::string_view name, Type type, int number) {
+    row_.Int("attrelid", relation)
+        .Text("attname", name)
+        .Int("atttypid", OidOf(type))
+        .Int("attstattarget", -1)
+        .Int("attlen", TypeLength(type))
+        .Int("attnum", number)
+        .Int("attndims", type.array ? 1 : 0)
+        .Int("attcacheoff", -1)
+        .Int("atttypmod", type.modifier)
+        .Bool("attbyval", PhysicalOf(type) != Physical::kBytes)
+        .Char("attalign", AlignOf(type))
+        .Char("attstorage", TypeLength(type) > 0 ? 'p' : 'x')
+        .Char("attcompression", 0)
+        .Bool("attnotnull", false)
+        .Bool("atthasdef", false)
+        .Bool("atthasmissing", false)
+        .Char("attidentity", 0)
+        .Char("attgenerated", 0)
+        .Bool("attisdropped", false)
+        .Bool("attislocal", true)
+        .Int("attinhcount", 0)
+        .Int("attcollation", CollationOf(type));
+  }
+
+  void AttributeRows() {
+    for (const catalog::TablePtr& table : Relations()) {
+      for (const catalog::IndexDescriptor& index : table->indexes) {
+        if (IsPrimaryHidden(index) || !Wants("attrelid", index.oid)) continue;
+        int number = 0;
+        for (const catalog::IndexColumn& part : index.key) {
+          const catalog::ColumnDescriptor* column = table->FindColumn(part.column);
+          if (column == nullptr) continue;
+          AttributeRow(index.oid, column->name, column->type, ++number);
+          row_.Emit();
+        }
+        for (catalog::ColumnId stored : index.stored) {
+          const catalog::ColumnDescriptor* column = table->FindColumn(stored);
+          if (column == nullptr) continue;
+          AttributeRow(index.oid, column->name, column->type, ++number);
+          row_.Emit();
+        }
+      }
+      if (!Wants("attrelid", table->oid())) continue;
+      if (table->kind == catalog::RelationKind::kSequence) {
+        AttributeRow(table->oid(), "last_value", MakeType(TypeId::kInt8), 1);
+        row_.Bool("attnotnull", true).Emit();
+        AttributeRow(table->oid(), "log_cnt", MakeType(TypeId::kInt8), 2);
+        row_.Bool("attnotnull", true).Emit();
+        AttributeRow(table->oid(), "is_called", MakeType(TypeId::kBool), 3);
+        row_.Bool("attnotnull", true).Emit();
+        continue;
+      }
+      for (const Attribute& attribute : AttributesOf(*table)) {
+        const catalog::ColumnDescriptor& column = *attribute.column;
+        if (column.dropped) {
+          AttributeRow(table->oid(), fmt::format("........pg.dropped.{}........", attribute.number),
+                       column.type, attribute.number);
+          row_.Int("atttypid", 0).Bool("attisdropped", true).Emit();
+          continue;
+        }
+        AttributeRow(table->oid(), column.name, column.type, attribute.number);
+        row_.Bool("attnotnull", column.not_null)
+            .Bool("atthasdef",
+                  (!column.default_sql.empty() && column.identity == catalog::Identity::kNone) ||
+                      !column.generated_sql.empty())
+            .Char("attidentity", column.identity == catalog::Identity::kAlways      ? 'a'
+                                 : column.identity == catalog::Identity::kByDefault ? 'd'
+                                                                                    : 0)
+            .Char("attgenerated", column.generated_sql.empty() ? 0 : 's')
+            .Emit();
+      }
+    }
+    for (const sql::VirtualTable* table : s_.db->system.All()) {
+      if (!Wants("attrelid", table->oid)) continue;
+      for (size_t i = 0; i < table->columns.size(); ++i) {
+        AttributeRow(table->oid, table->columns[i].name, table->columns[i].type,
+                     static_cast<int>(i) + 1);
+        row_.Emit();
+      }
+    }
+  }
+
+  void TypeRow(uint32_t oid, std::string_view name, uint32_t space, uint32_t owner, int length,
+               char kind, char category, bool preferred, uint32_t element, uint32_t array,
+               uint32_t relation, uint32_t collation) {
+    row_.Int("oid", oid)
+        .Text("typname", name)
+        .Int("typnamespace", space)
+        .Int("typowner", owner)
+        .Int("typlen", length)
+        .Bool("typbyval", length > 0 && length <= 8)
+        .Char("typtype", kind)
+        .Char("typcategory", category)
+        .Bool("typispreferred", preferred)
+        .Bool("typisdefined", true)
+        .Char("typdelim", ',')
+        .Int("typrelid", relation)
+        .Int("typsubscript", element != 0 ? 6179 : 0)
+        .Int("typelem", element)
+        .Int("typarray", array)
+        .Int("typinput", element != 0 ? 750 : 31)
+        .Int("typoutput", element != 0 ? 751 : 31)
+        .Int("typreceive", element != 0 ? 2400 : 31)
+        .Int("typsend", element != 0 ? 2401 : 31)
+        .Int("typmodin", 0)
+        .Int("typmodout", 0)
+        .Int("typanalyze", 0)
+        .Char("typalign", 'i')
+        .Char("typstorage", length > 0 ? 'p' : 'x')
+        .Bool("typnotnull", false)
+        .Int("typbasetype", 0)
+        .Int("typtypmod", -1)
+        .Int("typndims", 0)
+        .Int("typcollation", collation)
+        .Emit();
+  }
+
+  void TypeRows() {
+    for (TypeId id : kListedTypes) {
+      const Type type = MakeType(id);
+      const bool pseudo = CategoryOf(type) == 'P';
+      const bool has_array = !pseudo && id != TypeId::kUnknown && id != TypeId::kPgNodeTree;
+      const uint32_t array = has_array ? OidOf(ArrayOf(id)) : 0;
+      uint32_t element = id == TypeId::kInt2vector  ? 21
+                         : id == TypeId::kOidvector ? 26
+                         : id == TypeId::kName      ? 18
+                                                    : 0;
+      if (Wants("oid", OidOf(type))) {
+        TypeRow(OidOf(type), TypeName(type), kPgCatalogOid, kOwnerOid, TypeLength(type),
+                pseudo ? 'p' : 'b', CategoryOf(type), IsPreferred(type), element, array, 0,
+                CollationOf(type));
+      }
+      if (array != 0 && Wants("oid", array)) {
+        TypeRow(array, TypeName(ArrayOf(id)), kPgCatalogOid, kOwnerOid, -1, 'b', 'A', false,
+                OidOf(type), 0, 0, CollationOf(type));
+      }
+    }
+    for (const catalog::TablePtr& table : Relations()) {
+      if (table->kind == catalog::RelationKind::kSequence) continue;
+      const uint32_t oid = table->oid() + 0x20000000u;
+      if (!Wants("oid", oid)) continue;
+      TypeRow(oid, table->name, s_.NamespaceOid(table->parent), OwnerOid(table->owner), -1, 'c',
+              'C', false, 0, 0, table->oid(), 0);
+    }
+  }
+
+  void Index() {
+    for (const catalog::TablePtr& table : Relations()) {
+      if (!Wants("indrelid", table->oid())) continue;
+      for (const catalog::IndexDescriptor& index : table->indexes) {
+        if (IsPrimaryHidden(index) || !Wants("indexrelid", index.oid)) continue;
+        std::vector<int64_t> keys, options, collations, classes;
+        for (const catalog::IndexColumn& part : index.key) {
+          keys.push_back(AttributeNumber(*table, part.column));
+          const bool descending = part.direction == codec::Direction::kDescending;
+          options.push_back((descending ? 1 : 0) |
+                            (part.nulls == codec::NullPlacement::kFirst ? 2 : 0));
+          const catalog::ColumnDescriptor* column = table->FindColumn(part.column);
+          collations.push_back(column == nullptr ? 0 : CollationOf(column->type));
+          classes.push_back(column == nullptr ? 0 : OpclassOf(column->type));
+        }
+        for (catalog::ColumnId stored : index.stored)
+          keys.push_back(AttributeNumber(*table, stored));
+        row_.Int("indexrelid", index.oid)
+            .Int("indrelid", table->oid())
+            .Int("indnatts", static_cast<int64_t>(keys.size()))
+            .Int("indnkeyatts", static_cast<int64_t>(index.key.size()))
+            .Bool("indisunique", index.unique)
+            .Bool("indnullsnotdistinct", index.nulls_not_distinct)
+            .Bool("indisprimary", index.primary)
+            .Bool("indisexclusion", false)
+            .Bool("indimmediate", true)
+            .Bool("indisclustered", false)
+            .Bool("indisvalid", index.state == catalog::IndexState::kPublic)
+            .Bool("indcheckxmin", false)
+            .Bool("indisready", true)
+            .Bool("indislive", true)
+            .Bool("indisreplident", false)
+            .IntArray("indkey", keys, 0)
+            .IntArray("indcollation", collations, 0)
+            .IntArray("indclass", classes, 0)
+            .IntArray("indoption", options, 0)
+            .Emit();
+      }
+    }
+  }
+
+  static uint32_t OpclassOf(Type type) { return 10000 + OidOf(type) % 10000; }
+
+  void Opclass() {
+    for (TypeId id : kListedTypes) {
+      const Type type = MakeType(id);
+      if (!IsStorable(type) || !codec::IsKeyType(type)) continue;
+      row_.Int("oid", OpclassOf(type))
+          .Int("opcmethod", kBtreeAm)
+          .Text("opcname", TypeName(type) + "_ops")
+          .Int("opcnamespace", kPgCatalogOid)
+          .Int("opcowner", kOwnerOid)
+          .Int("opcfamily", 0)
+          .Int("opcintype", OidOf(type))
+          .Bool("opcdefault", true)
+          .Int("opckeytype", 0)
+          .Emit();
+    }
+  }
+
+  void ConstraintRow(uint32_t oid, std::string_view name, const catalog::TableDescriptor& table,
+                     char kind) {
+    row_.Int("oid", oid)
+        .Text("conname", name)
+        .Int("connamespace", s_.NamespaceOid(table.parent))
+        .Char("contype", kind)
+        .Bool("condeferrable", false)
+        .Bool("condeferred", false)
+        .Bool("convalidated", true)
+        .Int("conrelid", table.oid())
+        .Int("contypid", 0)
+        .Int("conindid", 0)
+        .Int("conparentid", 0)
+        .Int("confrelid", 0)
+        .Char("confupdtype", ' ')
+        .Char("confdeltype", ' ')
+        .Char("confmatchtype", ' ')
+        .Bool("conislocal", true)
+        .Int("coninhcount", 0)
+        .Bool("connoinherit", kind != 'c');
+  }
+
+  static char ActionLetter(catalog::ForeignKeyAction action) {
+    switch (action) {
+      case catalog::ForeignKeyAction::kRestrict: return 'r';
+      case catalog::ForeignKeyAction::kCascade: return 'c';
+      case catalog::ForeignKeyAction::kSetNull: return 'n';
+      case catalog::ForeignKeyAction::kSetDefault: return 'd';
+      default: return 'a';
+    }
+  }
+
+  void Constraint() {
+    for (const catalog::TablePtr& table : Relations()) {
+      if (!Wants("conrelid", table->oid())) continue;
+      for (const catalog::IndexDescriptor& index : table->indexes) {
+        if (!index.constraint) continue;
+        std::vector<int64_t> keys;
+        for (const catalog::IndexColumn& part : index.key)
+          keys.push_back(AttributeNumber(*table, part.column));
+        ConstraintRow(ConstraintOid(index), index.name, *table, index.primary ? 'p' : 'u');
+        row_.Int("conindid", index.oid).IntArray("conkey", keys).Emit();
+      }
+      for (const catalog::CheckConstraint& check : table->checks) {
+        ConstraintRow(check.oid, check.name, *table, 'c');
+        std::vector<int64_t> keys;
+        Result<ast::ExprPtr> parsed = sql::ParseExpression(check.expression);
+        for (const Attribute& attribute : AttributesOf(*table)) {
+          if (attribute.column->dropped || !parsed.ok()) continue;
+          const std::string before = sql::DeparseExpr(**parsed);
+          sql::RenameColumn(parsed->get(), attribute.column->name, attribute.column->name + "\x01");
+          if (sql::DeparseExpr(**parsed) != before) keys.push_back(attribute.number);
+          sql::RenameColumn(parsed->get(), attribute.column->name + "\x01", attribute.column->name);
+        }
+        row_.IntArray("conkey", keys).Text("conbin", check.expression).Emit();
+      }
+      for (const catalog::ForeignKey& key : table->foreign_keys) {
+        catalog::TablePtr referenced = catalog_->GetTable(key.referenced_table);
+        if (referenced == nullptr) continue;
+        std::vector<int64_t> keys, referenced_keys;
+        for (catalog::ColumnId column : key.columns)
+          keys.push_back(AttributeNumber(*table, column));
+        for (catalog::ColumnId column : key.referenced_columns) {
+          referenced_keys.push_back(AttributeNumber(*referenced, column));
+        }
+        uint32_t index_oid = 0;
+        for (const catalog::IndexDescriptor& index : referenced->indexes) {
+          if (index.unique && index.key.size() == key.referenced_columns.size() && index_oid == 0) {
+            bool all = true;
+            for (const catalog::IndexColumn& part : index.key) {
+              all &= std::find(key.referenced_columns.begin(), key.referenced_columns.end(),
+                               part.column) != key.referenced_columns.end();
+            }
+            if (all) index_oid = index.oid;
+          }
+        }
+        ConstraintRow(key.oid, key.name, *table, 'f');
+        row_.Bool("condeferrable", key.deferrable)
+            .Bool("condeferred", key.initially_deferred)
+            .Int("conindid", index_oid)
+            .Int("confrelid", referenced->oid())
+            .Char("confupdtype", ActionLetter(key.on_update))
+            .Char("confdeltype", ActionLetter(key.on_delete))
+            .Char("confmatchtype", 's')
+            .IntArray("conkey", keys)
+            .IntArray("confkey", referenced_keys)
+            .Emit();
+      }
+    }
+  }
+
+  static uint32_t AttrdefOid(const catalog::TableDescriptor& table, int number) {
+    return 0x80000000u + table.oid() * 64 + static_cast<uint32_t>(number);
+  }
+
+  void Attrdef() {
+    for (const catalog::TablePtr& table : Relations()) {
+      if (!Wants("adrelid", table->oid()) || table->kind != catalog::RelationKind::kTable) continue;
+      for (const Attribute& attribute : AttributesOf(*table)) {
+        const catalog::ColumnDescriptor& column = *attribute.column;
+        const std::string& text =
+            column.generated_sql.empty() ? column.default_sql : column.generated_sql;
+        if (text.empty() || column.dropped || column.identity != catalog::Identity::kNone) continue;
+        row_.Int("oid", AttrdefOid(*table, attribute.number))
+            .Int("adrelid", table->oid())
+            .Int("adnum", attribute.number)
+            .Text("adbin", text)
+            .Emit();
+      }
+    }
+  }
+
+  void Depend() {
+    constexpr uint32_t kClassId = 1259, kAttrdefId = 2604, kConstraintId = 2606;
+    auto emit = [this](uint32_t class_id, uint32_t object, int sub, uint32_t ref_class,
+                       uint32_t ref_object, int ref_sub, char kind) {
+      row_.Int("classid", class_id)
+          .Int("objid", object)
+          .Int("objsubid", sub)
+          .Int("refclassid", ref_class)
+          .Int("refobjid", ref_object)
+          .Int("refobjsubid", ref_sub)
+          .Char("deptype", kind)
+          .Emit();
+    };
+    for (const catalog::TablePtr& table : Relations()) {
+      if (table->kind == catalog::RelationKind::kSequence &&
+          table->sequence.owner_table.value != 0) {
+        catalog::TablePtr owner = catalog_->GetTable(table->sequence.owner_table);
+        if (owner != nullptr) {
+          const catalog::ColumnDescriptor* column = owner->FindColumn(table->sequence.owner_column);
+          const bool identity = column != nullptr && column->identity != catalog::Identity::kNone;
+          emit(kClassId, table->oid(), 0, kClassId, owner->oid(),
+               AttributeNumber(*owner, table->sequence.owner_column), identity ? 'i' : 'a');
+        }
+      }
+      for (const Attribute& attribute : AttributesOf(*table)) {
+        catalog::TablePtr sequence = catalog_->GetTable(attribute.column->sequence);
+        if (sequence == nullptr || attribute.column->identity != catalog::Identity::kNone) continue;
+        emit(kAttrdefId, AttrdefOid(*table, attribute.number), 0, kClassId, sequence->oid(), 0,
+             'n');
+        emit(kAttrdefId, AttrdefOid(*table, attribute.number), 0, kClassId, table->oid(),
+             attribute.number, 'a');
+      }
+      for (const catalog::IndexDescriptor& index : table->indexes) {
+        if (IsPrimaryHidden(index)) continue;
+        if (index.constraint) {
+          emit(kClassId, index.oid, 0, kConstraintId, ConstraintOid(index), 0, 'i');
+          for (const catalog::IndexColumn& part : index.key) {
+            emit(kConstraintId, ConstraintOid(index), 0, kClassId, table->oid(),
+                 AttributeNumber(*table, part.column), 'a');
+          }
+        } else {
+          for (const catalog::IndexColumn& part : index.key) {
+            emit(kClassId, index.oid, 0, kClassId, table->oid(),
+                 AttributeNumber(*table, part.column), 'a');
+          }
+        }
+      }
+    }
+  }
+
+  void Description() {
+    auto emit = [this](uint32_t object, uint32_t class_id, int sub, const std::string& text) {
+      if (text.empty()) return;
+      row_.Int("objoid", object)
+          .Int("classoid", class_id)
+          .Int("objsubid", sub)
+          .Text("description", text)
+          .Emit();
+    };
+    for (const catalog::TablePtr& table : Relations()) {
+      emit(table->oid(), 1259, 0, table->comment);
+      for (const Attribute& attribute : AttributesOf(*table)) {
+        emit(table->oid(), 1259, attribute.number, attribute.column->comment);
+      }
+      for (const catalog::IndexDescriptor& index : table->indexes)
+        emit(index.oid, 1259, 0, index.comment);
+    }
+    if (catalog::NamespacePtr own = catalog_->GetNamespace(s_.database_id)) {
+      emit(s_.NamespaceOid(s_.database_id), 2615, 0, "standard public schema");
+    }
+    for (const catalog::NamespacePtr& space : Schemas())
+      emit(s_.NamespaceOid(space->id), 2615, 0, space->comment);
+  }
+
+  void Shdescription() {
+    for (const catalog::NamespacePtr& space : catalog_->ListNamespaces(catalog::kRootNamespace)) {
+      if (space->comment.empty()) continue;
+      row_.Int("objoid", space->oid())
+          .Int("classoid", 1262)
+          .Text("description", space->comment)
+          .Emit();
+    }
+  }
+
+  void Collation() {
+    struct Known {
+      uint32_t oid;
+      const char* name;
+      char provider;
+    };
+    for (const Known& known :
+         {Known{kDefaultCollation, "default", 'd'}, Known{kCCollation, "C", 'c'},
+          Known{951, "POSIX", 'c'}, Known{962, "ucs_basic", 'c'}}) {
+      row_.Int("oid", known.oid)
+          .Text("collname", known.name)
+          .Int("collnamespace", kPgCatalogOid)
+          .Int("collowner", kOwnerOid)
+          .Char("collprovider", known.provider)
+          .Bool("collisdeterministic", true)
+          .Int("collencoding", known.oid == 962 ? 6 : -1);
+      if (known.provider == 'c') row_.Text("collcollate", "C").Text("collctype", "C");
+      row_.Emit();
+    }
+  }
+
+  void Language() {
+    struct Known {
+      uint32_t oid;
+      const char* name;
+    };
+    for (const Known& known : {Known{12, "internal"}, Known{14, "sql"}}) {
+      row_.Int("oid", known.oid)
+          .Text("lanname", known.name)
+          .Int("lanowner", kOwnerOid)
+          .Bool("lanispl", false)
+          .Bool("lanpltrusted", known.oid == 14)
+          .Int("lanplcallfoid", 0)
+          .Int("laninline", 0)
+          .Int("lanvalidator", 0)
+          .Emit();
+    }
+  }
+
+  void Tablespace() {
+    row_.Int("oid", 1663).Text("spcname", "pg_default").Int("spcowner", kOwnerOid).Emit();
+    row_.Int("oid", 1664).Text("spcname", "pg_global").Int("spcowner", kOwnerOid).Emit();
+  }
+
+  void Proc() {
+    for (const sql::FunctionSpec& function : sql::AllFunctions()) {
+      if (function.name.empty() ||
+          !(std::isalpha(static_cast<unsigned char>(function.name[0])) || function.name[0] == '_'))
+        continue;
+      const uint32_t oid = FunctionOid(function);
+      if (!Wants("oid", oid)) continue;
+      std::vector<int64_t> types;
+      for (const Type& type : function.args) types.push_back(OidOf(type));
+      ProcRow(oid, function.name, 'f', OidOf(function.result), function.strict,
+              function.volatility == sql::Volatility::kImmutable ? 'i'
+              : function.volatility == sql::Volatility::kStable  ? 's'
+                                                                 : 'v',
+              function.set != nullptr, types);
+    }
+    uint32_t oid = 15000;
+    for (const sql::AggregateSpec& aggregate : sql::AllAggregates()) {
+      ++oid;
+      if (!Wants("oid", oid)) continue;
+      std::vector<int64_t> types;
+      for (const Type& type : aggregate.args) types.push_back(OidOf(type));
+      ProcRow(oid, aggregate.name, 'a', OidOf(aggregate.result), false, 'i', false, types);
+    }
+  }
+
+  void ProcRow(uint32_t oid, std::string_view name, char kind, uint32_t result, bool strict,
+               char volatility, bool set, const std::vector<int64_t>& types) {
+    row_.Int("oid", oid)
+        .Text("proname", name)
+        .Int("pronamespace", kPgCatalogOid)
+        .Int("proowner", kOwnerOid)
+        .Int("prolang", 12)
+        .Double("procost", 1)
+        .Double("prorows", set ? 1000 : 0)
+        .Int("provariadic", 0)
+        .Int("prosupport", 0)
+        .Char("prokind", kind)
+        .Bool("prosecdef", false)
+        .Bool("proleakproof", false)
+        .Bool("proisstrict", strict)
+        .Bool("proretset", set)
+        .Char("provolatile", volatility)
+        .Char("proparallel", 's')
+        .Int("pronargs", static_cast<int64_t>(types.size()))
+        .Int("pronargdefaults", 0)
+        .Int("prorettype", result)
+        .IntArray("proargtypes", types, 0)
+        .Text("prosrc", name)
+        .Emit();
+  }
+
+  void Operator() {
+    uint32_t oid = 90;
+    for (const sql::FunctionSpec& function : sql::AllFunctions()) {
+      if (function.name.empty() || std::isalpha(static_cast<unsigned char>(function.name[0])) ||
+          function.name[0] == '_')
+        continue;
+      ++oid;
+      const bool binary = function.args.size() == 2;
+      row_.Int("oid", oid)
+          .Text("oprname", function.name)
+          .Int("oprnamespace", kPgCatalogOid)
+          .Int("oprowner", kOwnerOid)
+          .Char("oprkind", binary ? 'b' : 'l')
+          .Bool("oprcanmerge", false)
+          .Bool("oprcanhash", function.comparison == sql::FunctionSpec::Comparison::kEqual)
+          .Int("oprleft", binary ? OidOf(function.args[0]) : 0)
+          .Int("oprright", function.args.empty() ? 0 : OidOf(function.args.back()))
+          .Int("oprresult", OidOf(function.result))
+          .Int("oprcom", 0)
+          .Int("oprnegate", 0)
+          .Int("oprcode", FunctionOid(function))
+          .Int("oprrest", 0)
+          .Int("oprjoin", 0)
+          .Emit();
+    }
+  }
+
+  void Sequence() {
+    for (const catalog::TablePtr& table : Relations()) {
+      if (table->kind != catalog::RelationKind::kSequence || !Wants("seqrelid", table->oid()))
+        continue;
+      const catalog::SequenceOptions& options = table->sequence;
+      row_.Int("seqrelid", table->oid())
+          .Int("seqtypid", OidOf(options.type))
+          .Int("seqstart", options.start)
+          .Int("seqincrement", options.increment)
+          .Int("seqmax", options.max)
+          .Int("seqmin", options.min)
+          .Int("seqcache", options.cache)
+          .Bool("seqcycle", options.cycle)
+          .Emit();
+    }
+  }
+
+  void Sequences() {
+    for (const catalog::TablePtr& table : Relations()) {
+      if (table->kind != catalog::RelationKind::kSequence) continue;
+      const catalog::SequenceOptions& options = table->sequence;
+      row_.Text("schemaname", s_.SchemaName(table->parent))
+          .Text("sequencename", table->name)
+          .Text("sequenceowner", table->owner)
+          .Int("data_type", OidOf(options.type))
+          .Int("start_value", options.start)
+          .Int("min_value", options.min)
+          .Int("max_value", options.max)
+          .Int("increment_by", options.increment)
+          .Bool("cycle", options.cycle)
+          .Int("cache_size", options.cache);
+      Result<std::pair<int64_t, bool>> last = s_.db->sequences->Peek(*table);
+      if (last.ok() && last->second) row_.Int("last_value", last->first);
+      row_.Emit();
+    }
+  }
+
+  void Tables() {
+    for (const catalog::TablePtr& table : Relations()) {
+      if (table->kind != catalog::RelationKind::kTable) continue;
+      row_.Text("schemaname", s_.SchemaName(table->parent))
+          .Text("tablename", table->name)
+          .Text("tableowner", table->owner)
+          .Bool("hasindexes", table->indexes.size() > 1 || table->primary().constraint)
+          .Bool("hasrules", false)
+          .Bool("hastriggers", !table->foreign_keys.empty())
+          .Bool("rowsecurity", false)
+          .Emit();
+    }
+    for (const sql::VirtualTable* table : s_.db->system.All()) {
+      if (table->oid >= 12000) continue;
+      row_.Text("schemaname", table->schema)
+          .Text("tablename", table->name)
+          .Text("tableowner", "cellar")
+          .Bool("hasindexes", true)
+          .Bool("hasrules", false)
+          .Bool("hastriggers", false)
+          .Bool("rowsecurity", false)
+          .Emit();
+    }
+  }
+
+  void Views() {
+    for (const catalog::TablePtr& table : Relations()) {
+      if (table->kind != catalog::RelationKind::kView) continue;
+      row_.Text("schemaname", s_.SchemaName(table->parent))
+          .Text("viewname", table->name)
+          .Text("viewowner", table->owner)
+          .Text("definition", table->view_sql + ";")
+          .Emit();
+    }
+  }
+
+  void Indexes() {
+    for (const catalog::TablePtr& table : Relations()) {
+      for (const catalog::IndexDescriptor& index : table->indexes) {
+        if (IsPrimaryHidden(index)) continue;
+        row_.Text("schemaname", s_.SchemaName(table->parent))
+            .Text("tablename", table->name)
+            .Text("indexname", index.name)
+            .Text("indexdef", IndexDefinition(s_, *table, index, 0, false))
+            .Emit();
+      }
+    }
+  }
+
+  void Rewrite() {
+    for (const catalog::TablePtr& table : Relations()) {
+      if (table->kind != catalog::RelationKind::kView) continue;
+      row_.Int("oid", table->oid() + 0x10000000u)
+          .Text("rulename", "_RETURN")
+          .Int("ev_class", table->oid())
+          .Char("ev_type", '1')
+          .Char("ev_enabled", 'O')
+          .Bool("is_instead", true)
+          .Text("ev_qual", "<>")
+          .Text("ev_action", table->view_sql)
+          .Emit();
+    }
+  }
+
+  void SettingRows() {
+    for (const SettingInfo& info : s_.settings.All()) {
+      row_.Text("name", info.name)
+          .Text("setting", info.value)
+          .TextOrNull("unit", info.unit)
+          .Text("category", "Settings")
+          .Text("short_desc", info.description)
+          .Text("context", "user")
+          .Text("vartype", info.kind)
+          .Text("source", info.value == info.reset_value ? "default" : "session")
+          .Text("boot_val", info.reset_value)
+          .Text("reset_val", info.reset_value)
+          .Bool("pending_restart", false)
+          .Emit();
+    }
+  }
+
+  void PreparedStatements() {
+    for (const auto& [name, prepared] : s_.statements) {
+      if (name.empty()) continue;
+      std::vector<Value> types;
+      for (const Type& type : prepared->parameter_types) {
+        types.emplace_back(MakeType(TypeId::kRegtype), Datum::Int(OidOf(type)));
+      }
+      row_.Text("name", name)
+          .Text("statement", prepared->text)
+          .Int("prepare_time", prepared->prepared_micros)
+          .Array("parameter_types", types)
+          .Bool("from_sql", prepared->from_sql)
+          .Int("generic_plans", 0)
+          .Int("custom_plans", 0)
+          .Emit();
+    }
+  }
+
+  void Cursors() {
+    for (const auto& [name, portal] : s_.portals) {
+      row_.Text("name", name)
+          .Text("statement",
+                portal->query_text.empty() ? portal->prepared->text : portal->query_text)
+          .Bool("is_holdable", portal->hold)
+          .Bool("is_binary", false)
+          .Bool("is_scrollable", portal->scroll)
+          .Int("creation_time", NowMicros())
+          .Emit();
+    }
+  }
+
+  void Activity() {
+    std::lock_guard lock(s_.db->sessions_mutex);
+    for (const auto& [pid, session] : s_.db->sessions) {
+      row_.Int("datid", session->database_id.value + catalog::TableDescriptor::kFirstOid)
+          .Text("datname", session->database_name)
+          .Int("pid", pid)
+          .Int("usesysid", kOwnerOid)
+          .Text("usename", session->session_user)
+          .TextOrNull("client_addr", session->options.client_address)
+          .Text("backend_type", "client backend");
+      // Another session's own state belongs to its thread: only this one's is shown.
+      if (session == &s_) {
+        row_.Text("application_name", *s_.settings.Get("application_name")).Text("state", "active");
+      }
+      row_.Emit();
+    }
+  }
+
+  void TableStatistics() {
+    for (const catalog::TablePtr& table : Relations()) {
+      if (table->kind != catalog::RelationKind::kTable) continue;
+      row_.Int("relid", table->oid())
+          .Text("schemaname", s_.SchemaName(table->parent))
+          .Text("relname", table->name)
+          .Emit();
+    }
+  }
+
+  Session::Impl& s_;
+  const sql::VirtualTable& table_;
+  RowBatch* rows_;
+  SystemRow row_;
+  catalog::SnapshotPtr catalog_;
+  std::string key_name_;
+  Datum key_;
+};
+
+}  // namespace
+
+Status Session::Impl::Generate(std::string_view schema, std::string_view name, int key_column,
+                               Datum key, RowBatch* rows) {
+  const sql::VirtualTable* table = db->system.Find(schema, name);
+  if (table == nullptr) return InternalError("there is no system table {}.{}", schema, name);
+  std::vector<Type> types;
+  for (const sql::OutputColumn& column : table->columns) types.push_back(column.type);
+  rows->Reset(types);
+  if (schema == "information_schema") {
+    GenerateInformationSchema(*this, *table, rows);
+  } else {
+    Generator(*this, *table, rows, key_column, key).Run();
+  }
+  return Status();
+}
+
+}  // namespace cellar::session
