@@ -36,7 +36,8 @@ std::vector<PatternNode> SplitPattern(std::string_view pattern, std::span<const 
     if (affixes) {
       const std::string_view prefix = pattern.substr(i, 2);
       node.fill_mode = prefix == "FM" || prefix == "fm";
-      if (node.fill_mode || prefix == "TM" || prefix == "tm") i += 2;
+      node.translated = prefix == "TM" || prefix == "tm";
+      if (node.fill_mode || node.translated) i += 2;
     }
     const std::string_view rest = pattern.substr(i);
     if (rest.empty()) break;

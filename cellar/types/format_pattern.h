@@ -22,9 +22,10 @@ struct PatternNode {
   Kind kind = Kind::kCharacter;
   uint8_t id = 0;
   bool digits = false;
-  bool fill_mode = false;  // FM before it
-  char ordinal = 0;        // 'T' or 't' for TH or th after it
-  std::string_view text;   // the word or the character (bytes of one UTF-8 character)
+  bool fill_mode = false;   // FM before it
+  bool translated = false;  // TM before it
+  char ordinal = 0;         // 'T' or 't' for TH or th after it
+  std::string_view text;    // the word or the character (bytes of one UTF-8 character)
 };
 
 // `words` sorted so that the first match wins. With `affixes` FM, TM before and TH, SP after words

@@ -65,7 +65,10 @@ Moment OfInterval(Interval value) {
   out.second = value.micros / kMicrosPerSecond % 60;
   out.micros = value.micros % kMicrosPerSecond;
   out.day_of_year = int64_t{value.months} * 30 + value.days;
-  out.days = DaysFromCivil(out.year, 1, 1) + out.day_of_year - 1;
+  // As if the fields were a date: month 0 is the December before.
+  const int64_t total = value.months - 1;
+  const int64_t year = internal::FloorDiv(total, 12);
+  out.days = DaysFromCivil(year, static_cast<int>(total - year * 12) + 1, 1) + out.day - 1;
   return out;
 }
 
@@ -91,6 +94,11 @@ class Writer {
         .WithHint("Intervals are not tied to specific calendar dates.");
   }
 
+  // Fractions keep their zeros under FM.
+  void Fraction(int64_t value, int width, PatternNode node) {
+    node.fill_mode = false;
+    Number(value, width, node);
+  }
   // `width` counts digits; a sign comes on top.
   void Number(int64_t value, int width, const PatternNode& node) {
     const std::string digits = fmt::format("{}", std::abs(value));
@@ -112,7 +120,7 @@ class Writer {
     const bool lower = IsLower(node.text[0]);
     const bool upper = !lower && !IsLower(node.text[1]);
     out_->append(lower ? Lower(name) : upper ? Upper(name) : std::string(name));
-    if (!node.fill_mode && name.size() < static_cast<size_t>(width)) {
+    if (!node.fill_mode && !node.translated && name.size() < static_cast<size_t>(width)) {
       out_->append(static_cast<size_t>(width) - name.size(), ' ');
     }
   }
@@ -173,6 +181,8 @@ void Writer::WriteYear(const PatternNode& node) {
     const int64_t iso_year = internal::IsoWeekOf(moment_.days).year;
     year = moment_.is_interval || iso_year > 0 ? iso_year : 1 - iso_year;
   }
+  // Only an interval's own year decides whether a sign comes on top of the width.
+  const int less = iso && moment_.is_interval && moment_.shown_year() >= 0 && year < 0 ? 1 : 0;
   switch (node.id) {
     case internal::kWordYearComma: {
       const size_t start = out_->size();
@@ -181,11 +191,11 @@ void Writer::WriteYear(const PatternNode& node) {
       return;
     }
     case internal::kWordYear4:
-    case internal::kWordIsoYear4: return Number(year, 4, node);
+    case internal::kWordIsoYear4: return Number(year, 4 - less, node);
     case internal::kWordYear3:
-    case internal::kWordIsoYear3: return Number(year % 1000, 3, node);
+    case internal::kWordIsoYear3: return Number(year % 1000, 3 - less, node);
     case internal::kWordYear2:
-    case internal::kWordIsoYear2: return Number(year % 100, 2, node);
+    case internal::kWordIsoYear2: return Number(year % 100, 2 - less, node);
     default: return Number(year % 10, 1, node);
   }
 }
@@ -213,14 +223,14 @@ Status Writer::WriteWord(const PatternNode& node) {
     case kWordHour24: Number(m.hour, 2, node); break;
     case kWordMinute: Number(m.minute, 2, node); break;
     case kWordSecond: Number(m.second, 2, node); break;
-    case kWordFraction1: Number(m.micros / 100000, 1, node); break;
-    case kWordFraction2: Number(m.micros / 10000, 2, node); break;
+    case kWordFraction1: Fraction(m.micros / 100000, 1, node); break;
+    case kWordFraction2: Fraction(m.micros / 10000, 2, node); break;
     case kWordFraction3:
-    case kWordMillisecond: Number(m.micros / 1000, 3, node); break;
-    case kWordFraction4: Number(m.micros / 100, 4, node); break;
-    case kWordFraction5: Number(m.micros / 10, 5, node); break;
+    case kWordMillisecond: Fraction(m.micros / 1000, 3, node); break;
+    case kWordFraction4: Fraction(m.micros / 100, 4, node); break;
+    case kWordFraction5: Fraction(m.micros / 10, 5, node); break;
     case kWordFraction6:
-    case kWordMicrosecond: Number(m.micros, 6, node); break;
+    case kWordMicrosecond: Fraction(m.micros, 6, node); break;
     case kWordSecondOfDay: Number((m.hour * 60 + m.minute) * 60 + m.second, 1, node); break;
     case kWordZone:
     case kWordZoneHour:
@@ -255,7 +265,11 @@ Status Writer::WriteWord(const PatternNode& node) {
       if (m.is_interval) return NotOfIntervals();
       Number((DayOfWeek(m.days) + 6) % 7 + 1, 1, node);
       break;
-    case kWordWeekOfYear: Number((m.day_of_year - 1) / 7 + 1, 2, node); break;
+    case kWordWeekOfYear: {
+      const int64_t week = (m.day_of_year - 1) / 7 + 1;
+      Number(week, week < 0 ? 1 : 2, node);  // an interval's sign counts as a place
+      break;
+    }
     case kWordIsoWeek: Number(IsoWeekOf(m.days).week, 2, node); break;
     case kWordQuarter:
       if (m.month != 0) Number((m.month - 1) / 3 + 1, 1, node);
