@@ -42,8 +42,10 @@ TEST(Cases, AnswerAsPostgreSql) {
     ++cases;
     std::string got = Answer(line.substr(0, arrow)), escaped;
     for (char c : got) {
-      if (c == '\n') escaped += "\\n";
-      else escaped += c;
+      if (c == '\n')
+        escaped += "\\n";
+      else
+        escaped += c;
     }
     EXPECT_EQ(escaped, line.substr(arrow + 4))
         << "line " << number << ": " << line.substr(0, arrow);

@@ -342,6 +342,9 @@ Result<Datum> CastArray(EvalContext& context, const Expr& call, Args a) {
     Datum value = view.Get(i);
     if (!value.is_null() && spec != nullptr) {
       CELLAR_TRY_ASSIGN(value, spec->scalar(context, element, {&value, 1}));
+      if (spec->relabel && to.modifier >= 0) {
+        CELLAR_TRY_ASSIGN(value, ApplyModifier(value, to, call.explicit_cast, context.arena()));
+      }
     }
     builder.Add(value);
   }

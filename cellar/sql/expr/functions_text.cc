@@ -330,8 +330,7 @@ Result<Datum> Chr(EvalContext& context, const Expr&, Args a) {
     return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded, "null character not permitted");
   }
   if (c < 0) {
-    return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
-                    "character number must be positive");
+    return InvalidParameter("character number must be positive");
   }
   if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) {
     return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,

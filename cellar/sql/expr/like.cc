@@ -97,6 +97,11 @@ bool LikePattern::MatchFolded(std::string_view text) const {
 
 Result<bool> LikePattern::Matches(std::string_view text) const {
   if (bad_) {
+    // It is an error only where the match arrives at the escape with text left.
+    if (pieces_.size() == 1) {
+      size_t end = MatchAt(pieces_[0], text, 0);
+      if (end == std::string_view::npos || end == text.size()) return false;
+    }
     return SqlError(Code::kInvalid, sqlstate::kInvalidEscapeSequence,
                     "LIKE pattern must not end with escape character");
   }
@@ -145,6 +150,13 @@ Result<Datum> Like(EvalContext& context, const Expr& call, Args a) {
   const LikePattern& pattern = Compiled(context, call, a[1].bytes(), ignore_case);
   CELLAR_TRY_ASSIGN(bool matches, pattern.Matches(a[0].bytes()));
   return Datum::Bool(matches != negated);
+}
+
+template <bool ignore_case, bool negated>
+Result<Datum> LikeBpchar(EvalContext& context, const Expr& call, Args a) {
+  std::string text = Padded(a[0].bytes(), call.args[0]->type);
+  Datum padded[2] = {Datum::Bytes(text), a[1]};
+  return Like<ignore_case, negated>(context, call, Args(padded, 2));
 }
 
 template <bool ignore_case, bool negated>
@@ -215,22 +227,22 @@ Result<Datum> LikeEscape(EvalContext& context, const Expr&, Args a) {
 void RegisterRegex(Registry& r);
 
 void RegisterPatterns(Registry& r) {
-  for (const char* signature :
-       {"~~(text, text) bool", "~~(bpchar, text) bool", "~~(name, text) bool"}) {
+  for (const char* signature : {"~~(text, text) bool", "~~(name, text) bool"}) {
     r.Add(signature, Like<false, false>).vector = LikeVector<false, false>;
   }
-  for (const char* signature :
-       {"!~~(text, text) bool", "!~~(bpchar, text) bool", "!~~(name, text) bool"}) {
+  r.Add("~~(bpchar, text) bool", LikeBpchar<false, false>);
+  for (const char* signature : {"!~~(text, text) bool", "!~~(name, text) bool"}) {
     r.Add(signature, Like<false, true>).vector = LikeVector<false, true>;
   }
-  for (const char* signature :
-       {"~~*(text, text) bool", "~~*(bpchar, text) bool", "~~*(name, text) bool"}) {
+  r.Add("!~~(bpchar, text) bool", LikeBpchar<false, true>);
+  for (const char* signature : {"~~*(text, text) bool", "~~*(name, text) bool"}) {
     r.Add(signature, Like<true, false>).vector = LikeVector<true, false>;
   }
-  for (const char* signature :
-       {"!~~*(text, text) bool", "!~~*(bpchar, text) bool", "!~~*(name, text) bool"}) {
+  r.Add("~~*(bpchar, text) bool", LikeBpchar<true, false>);
+  for (const char* signature : {"!~~*(text, text) bool", "!~~*(name, text) bool"}) {
     r.Add(signature, Like<true, true>).vector = LikeVector<true, true>;
   }
+  r.Add("!~~*(bpchar, text) bool", LikeBpchar<true, true>);
   r.Add("~~(bytea, bytea) bool", LikeBytea<false>);
   r.Add("!~~(bytea, bytea) bool", LikeBytea<true>);
   r.Add("like(text, text) bool", Like<false, false>);

@@ -234,11 +234,11 @@ Result<Datum> ConcatBytes(EvalContext& context, const Expr&, Args a) {
   return Datum::Bytes(Join(a[0].bytes(), a[1].bytes(), context.arena()));
 }
 Result<Datum> ConcatTextAny(EvalContext& context, const Expr& call, Args a) {
-  std::string right = OutputText(a[1], call.args[1]->type, context);
+  std::string right = CastText(a[1], call.args[1]->type, context);
   return Datum::Bytes(Join(a[0].bytes(), right, context.arena()));
 }
 Result<Datum> ConcatAnyText(EvalContext& context, const Expr& call, Args a) {
-  std::string left = OutputText(a[0], call.args[0]->type, context);
+  std::string left = CastText(a[0], call.args[0]->type, context);
   return Datum::Bytes(Join(left, a[1].bytes(), context.arena()));
 }
 

@@ -460,6 +460,13 @@ Result<Datum> MatchOperator(EvalContext& context, const Expr& call, Args a) {
 }
 
 template <bool ignore_case, bool negated>
+Result<Datum> MatchBpchar(EvalContext& context, const Expr& call, Args a) {
+  std::string text = Padded(a[0].bytes(), call.args[0]->type);
+  Datum padded[2] = {Datum::Bytes(text), a[1]};
+  return MatchOperator<ignore_case, negated>(context, call, Args(padded, 2));
+}
+
+template <bool ignore_case, bool negated>
 Status MatchVector(EvalContext& context, const Expr& call,
                    std::span<const ColumnVector* const> args, Selection rows,
                    ColumnVector* result) {
@@ -836,10 +843,11 @@ Result<Datum> SimilarEscape(EvalContext& context, const Expr&, Args a) {
 
 template <bool ignore_case, bool negated>
 void AddMatch(Registry& r, const char* by_text, const char* by_name, const char* by_bpchar) {
-  for (const char* signature : {by_text, by_name, by_bpchar}) {
+  for (const char* signature : {by_text, by_name}) {
     r.Add(signature, MatchOperator<ignore_case, negated>).vector =
         MatchVector<ignore_case, negated>;
   }
+  r.Add(by_bpchar, MatchBpchar<ignore_case, negated>);
 }
 
 }  // namespace

@@ -245,4 +245,16 @@ std::string OutputText(Datum value, Type type, EvalContext& context) {
   return out;
 }
 
+std::string CastText(Datum value, Type type, EvalContext& context) {
+  if (type == MakeType(TypeId::kBool)) return value.bool_value() ? "true" : "false";
+  type.modifier = -1;  // a cast of char(n) to text has no padding
+  return OutputText(value, type, context);
+}
+
+std::string Padded(std::string_view text, Type type) {
+  std::string out;
+  AppendDatumText(Datum::Bytes(text), type, FormatSettings(), &out);
+  return out;
+}
+
 }  // namespace cellar::sql

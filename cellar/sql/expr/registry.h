@@ -101,6 +101,10 @@ inline const TimeZone* ZoneOf(EvalContext& context) { return context.format.time
 Result<Datum> CompareWithArray(const Expr& e, Datum value, Datum array, EvalContext& context);
 // The text form of a value, as its output function gives it.
 std::string OutputText(Datum value, Type type, EvalContext& context);
+// The same as a cast to text gives it: booleans are words.
+std::string CastText(Datum value, Type type, EvalContext& context);
+// char(n) with its padding, as pattern operators see it.
+std::string Padded(std::string_view text, Type type);
 
 // Body of a scalar function: CELLAR_SCALAR { return Datum::Int(a[0].int_value()); }
 #define CELLAR_SCALAR [](EvalContext & context, const Expr& call, Args a) -> Result<Datum>

@@ -73,12 +73,10 @@ std::vector<Candidate> CandidatesFor(std::string_view name, size_t count) {
   for (const FunctionSpec* spec : Registry::Get().Named(name)) {
     if (spec->args.size() == count && !spec->variadic) {
       out.push_back({spec, spec->args});
-    } else if (spec->variadic && count + 1 >= spec->args.size() && count > 0) {
+    } else if (spec->variadic && count >= spec->args.size()) {
       std::vector<Type> args = spec->args;
       args.resize(count, spec->args.back());
       out.push_back({spec, std::move(args)});
-    } else if (spec->variadic && count == 0 && spec->args.size() == 1) {
-      out.push_back({spec, {}});
     }
   }
   return out;

@@ -2,6 +2,7 @@
 #include "cellar/sql/expr/test_parser.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/sql/expr/function.h"
@@ -11,6 +12,8 @@
 
 namespace cellar::sql::testing {
 namespace {
+
+constexpr int kLiteral = -2;  // location of a number as it was written
 
 enum class Kind : uint8_t { kEnd, kNumber, kString, kWord, kQuoted, kSymbol };
 struct Token {
@@ -45,8 +48,10 @@ Result<std::vector<Token>> Scan(std::string_view in) {
       i += escapes ? 2 : 1;
       for (; i < in.size(); ++i) {
         if (in[i] == '\'') {
-          if (i + 1 < in.size() && in[i + 1] == '\'') ++i;
-          else break;
+          if (i + 1 < in.size() && in[i + 1] == '\'')
+            ++i;
+          else
+            break;
         } else if (escapes && in[i] == '\\' && i + 1 < in.size()) {
           ++i;
           char e = in[i];
@@ -62,9 +67,9 @@ Result<std::vector<Token>> Scan(std::string_view in) {
       ++i;
     } else if (digit(c) || (c == '.' && i + 1 < in.size() && digit(in[i + 1]))) {
       token.kind = Kind::kNumber;
-      while (i < in.size() && (digit(in[i]) || in[i] == '.' || in[i] == 'e' || in[i] == 'E' ||
-                               ((in[i] == '-' || in[i] == '+') &&
-                                (in[i - 1] == 'e' || in[i - 1] == 'E')))) {
+      while (i < in.size() &&
+             (digit(in[i]) || in[i] == '.' || in[i] == 'e' || in[i] == 'E' ||
+              ((in[i] == '-' || in[i] == '+') && (in[i - 1] == 'e' || in[i - 1] == 'E')))) {
         token.text += in[i++];
       }
     } else if (alpha(c)) {
@@ -137,7 +142,9 @@ class Binder {
   Result<ExprPtr> Implicit(ExprPtr expr, Type type) {
     return CastTo(std::move(expr), type, CastContext::kImplicit, context_);
   }
-  Result<ExprPtr> Boolean(ExprPtr expr) { return Implicit(std::move(expr), MakeType(TypeId::kBool)); }
+  Result<ExprPtr> Boolean(ExprPtr expr) {
+    return Implicit(std::move(expr), MakeType(TypeId::kBool));
+  }
 
   Result<ExprPtr> Apply(Result<ResolvedFunction> resolved, std::vector<ExprPtr> args) {
     if (!resolved.ok()) return std::move(resolved).status();
@@ -248,11 +255,16 @@ class Binder {
   }
 
   Result<ExprPtr> Number(std::string text) {
-    if (text.find_first_of(".eE") == std::string::npos && text.size() < 19) {
-      int64_t value = std::stoll(text);
-      TypeId id = value <= INT32_MAX ? TypeId::kInt4 : TypeId::kInt8;
+    if (text.find_first_of(".eE") == std::string::npos && text.size() <= 20) {
+      int64_t value = 0;
+      auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (error != std::errc()) return Numeric(text);
+      TypeId id = value == static_cast<int32_t>(value) ? TypeId::kInt4 : TypeId::kInt8;
       return MakeConstant(Value(MakeType(id), Datum::Int(value)));
     }
+    return Numeric(text);
+  }
+  Result<ExprPtr> Numeric(std::string_view text) {
     Arena arena;
     CELLAR_TRY_ASSIGN(std::string_view value, numeric::Parse(text, &arena));
     return MakeConstant(Value(MakeType(TypeId::kNumeric), Datum::Bytes(value)));
@@ -281,15 +293,15 @@ class Binder {
     }
     if (!TakeWord("end")) return Syntax(Peek().text);
     std::vector<ExprPtr> values;
-    for (size_t i = 1; i < arms.size(); i += 2) values.push_back(std::move(arms[i]));
     values.push_back(std::move(otherwise));
+    for (size_t i = 1; i < arms.size(); i += 2) values.push_back(std::move(arms[i]));
     CELLAR_TRY_ASSIGN(Type type, Unify(&values, "CASE"));
     auto out = Node(ExprKind::kCase, type);
     for (size_t i = 0; i < arms.size(); i += 2) {
       out->args.push_back(std::move(arms[i]));
-      out->args.push_back(std::move(values[i / 2]));
+      out->args.push_back(std::move(values[i / 2 + 1]));
     }
-    out->args.push_back(std::move(values.back()));
+    out->args.push_back(std::move(values[0]));
     return out;
   }
 
@@ -309,7 +321,15 @@ class Binder {
   Result<ExprPtr> Primary() {
     Token token = Peek();
     ++pos_;
-    if (token.kind == Kind::kNumber) return Number(token.text);
+    if (token.kind == Kind::kNumber) {
+      CELLAR_TRY_ASSIGN(ExprPtr number, Number(token.text));
+      number->location = kLiteral;
+      return number;
+    }
+    if (token.kind == Kind::kSymbol && token.text == "[") {
+      --pos_;
+      return Array();
+    }
     if (token.kind == Kind::kString) return String(token.text);
     if (token.kind == Kind::kSymbol && token.text == "(") {
       CELLAR_TRY_ASSIGN(std::vector<ExprPtr> items, List(")"));
@@ -320,14 +340,14 @@ class Binder {
     }
     if (token.kind == Kind::kSymbol) {
       CELLAR_TRY_ASSIGN(ExprPtr operand, Parse(token.text == "-" || token.text == "+" ? 11 : 8));
-      if (token.text == "-" && operand->kind == ExprKind::kConstant &&
-          IsNumber(operand->type)) {
-        // -2147483648 and -9223372036854775808 are numbers.
-        std::string text = "-";
+      if (token.text == "-" && operand->location == kLiteral) {
+        // A minus before a literal is part of it: -2147483648 is an integer.
+        std::string text;
         AppendDatumText(operand->constant.datum(), operand->type, FormatSettings(), &text);
-        if (text == "-2147483648") {
-          return MakeConstant(Value(MakeType(TypeId::kInt4), Datum::Int(INT32_MIN)));
-        }
+        text = text[0] == '-' ? text.substr(1) : "-" + text;
+        CELLAR_TRY_ASSIGN(operand, Number(text));
+        operand->location = kLiteral;
+        return operand;
       }
       return Operator(token.text, std::move(operand), nullptr);
     }
@@ -404,8 +424,7 @@ class Binder {
         return out;
       }
       if (word == "nullif") {
-        CELLAR_TRY_ASSIGN(ExprPtr call,
-                          Operator("=", std::move(args[0]), std::move(args[1])));
+        CELLAR_TRY_ASSIGN(ExprPtr call, Operator("=", std::move(args[0]), std::move(args[1])));
         auto out = Node(ExprKind::kNullIf, call->args[0]->type);
         out->function = call->function;
         out->args = std::move(call->args);
@@ -425,6 +444,7 @@ class Binder {
     while (true) {
       if (TakeSymbol("::")) {
         CELLAR_TRY_ASSIGN(Type type, TypeName());
+        out->location = -1;
         CELLAR_TRY_ASSIGN(out, CastTo(std::move(out), type, CastContext::kExplicit, context_));
       } else if (IsSymbol("[")) {
         Type element = ElementTypeOf(out->type);
@@ -504,9 +524,9 @@ class Binder {
         CELLAR_TRY_ASSIGN(left, Is(std::move(left)));
         continue;
       }
-      if (least <= 6 && (token.text == "in" || token.text == "like" || token.text == "ilike" ||
-                         token.text == "similar" || token.text == "between" ||
-                         token.text == "not")) {
+      if (least <= 6 &&
+          (token.text == "in" || token.text == "like" || token.text == "ilike" ||
+           token.text == "similar" || token.text == "between" || token.text == "not")) {
         CELLAR_TRY_ASSIGN(left, Membership(std::move(left)));
         continue;
       }
@@ -539,10 +559,14 @@ class Binder {
   Result<ExprPtr> Is(ExprPtr left) {
     const bool negated = TakeWord("not");
     ExprKind kind;
-    if (TakeWord("null")) kind = negated ? ExprKind::kIsNotNull : ExprKind::kIsNull;
-    else if (TakeWord("true")) kind = negated ? ExprKind::kIsNotTrue : ExprKind::kIsTrue;
-    else if (TakeWord("false")) kind = negated ? ExprKind::kIsNotFalse : ExprKind::kIsFalse;
-    else if (TakeWord("unknown")) kind = negated ? ExprKind::kIsNotUnknown : ExprKind::kIsUnknown;
+    if (TakeWord("null"))
+      kind = negated ? ExprKind::kIsNotNull : ExprKind::kIsNull;
+    else if (TakeWord("true"))
+      kind = negated ? ExprKind::kIsNotTrue : ExprKind::kIsTrue;
+    else if (TakeWord("false"))
+      kind = negated ? ExprKind::kIsNotFalse : ExprKind::kIsFalse;
+    else if (TakeWord("unknown"))
+      kind = negated ? ExprKind::kIsNotUnknown : ExprKind::kIsUnknown;
     else if (TakeWord("distinct")) {
       ++pos_;
       CELLAR_TRY_ASSIGN(ExprPtr right, Parse(5));
@@ -589,6 +613,7 @@ class Binder {
     std::string op = IsWord("ilike") ? "~~*" : IsWord("similar") ? "~" : "~~";
     const bool similar = IsWord("similar");
     pos_ += similar ? 2 : 1;
+    if (IsWord("any") || IsWord("all")) return AnyArray(negated ? "!" + op : op, std::move(left));
     CELLAR_TRY_ASSIGN(ExprPtr pattern, Parse(8));
     if (similar || IsWord("escape")) {
       std::vector<ExprPtr> args;

@@ -1,5 +1,5 @@
-// For tests: binds one SQL expression given as text, so that cases read like SQL. Covers what the cases
-// need; the product's parser is another layer.
+// For tests: binds one SQL expression given as text, so that cases read like SQL. Covers what the
+// cases need; the product's parser is another layer.
 #pragma once
 
 #include <string>
