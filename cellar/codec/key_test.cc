@@ -359,6 +359,16 @@ TEST(WholeKey, SystemRecordsLieBelowAllData) {
   EXPECT_TRUE(SystemKey("zone", {1}).starts_with(SystemPrefix("zone")));
 }
 
+TEST(WholeKey, IsTheDocumentedExample) {
+  std::string key = TablePrefix(TableId{100}, IndexId{0});
+  std::vector<KeyColumn> columns = {kText, Descending(kInt)};
+  std::vector<Datum> values = {Datum::Bytes("Ann"), Datum::Int(7)};
+  AppendKeyFields(values, columns, &key);
+  AppendKeyInt(0, &key);
+  FinishKey(&key);
+  EXPECT_EQ(ToHex(key), "4d641560416e6e0001e315");
+}
+
 TEST(KeyText, ReadsWholeKeysWithoutTheSchema) {
   std::string key = TablePrefix(TableId{100}, IndexId{0});
   AppendKeyField(Datum::Bytes("O'Hara"), kText, &key);
