@@ -224,8 +224,9 @@ class MemoryStorage : public Storage {
   template <typename Fn>
   void ForEachLive(std::string_view start, std::string_view end, Fn&& fn) const {
     std::shared_lock lock(state_.mutex);
+    // The view keeps clang 14 from a comparison it cannot resolve.
     for (auto at = state_.map.lower_bound(start);
-         at != state_.map.end() && (end.empty() || at->first < end); ++at) {
+         at != state_.map.end() && (end.empty() || std::string_view(at->first) < end); ++at) {
       const std::string* value = ValueAt(at->second, state_.newest);
       if (value != nullptr) fn(at->first, *value);
     }

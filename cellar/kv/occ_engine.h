@@ -1,5 +1,5 @@
 // Transactions by optimistic validation over any Storage: the Engine that the memory engine and the
-// RocksDB engine share. See docs/decisions for why this and not the store's own transactions.
+// RocksDB engine share. See README.md for why it is right.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// A RocksDB database as a kv::Storage. See docs/decisions for the options.
+// A RocksDB database as a kv::Storage. See docs/decisions/0004-transactions-on-rocksdb.md.
 #pragma once
 
 #include <memory>
