@@ -173,7 +173,7 @@ bool IsReservedWord(std::string_view word) {
 
 }  // namespace
 
-std::string QuoteIdentifier(std::string_view name) {
+std::string QuoteIdent(std::string_view name) {
   bool plain = !name.empty() && !(name[0] >= '0' && name[0] <= '9') && name[0] != '$';
   for (char c : name) {
     plain = plain && ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_');
@@ -187,7 +187,7 @@ std::string QuoteIdentifier(std::string_view name) {
   return out + '"';
 }
 
-std::string QuoteLiteral(std::string_view text) {
+std::string QuoteText(std::string_view text) {
   std::string out;
   if (text.find('\\') != std::string_view::npos) out += 'E';
   out += '\'';
@@ -313,8 +313,8 @@ class FormatCall {
       if (kind == 'L') text = "NULL";
     } else {
       text = OutputText(args_[at], call_.args[at]->type, context_);
-      if (kind == 'I') text = QuoteIdentifier(text);
-      if (kind == 'L') text = QuoteLiteral(text);
+      if (kind == 'I') text = QuoteIdent(text);
+      if (kind == 'L') text = QuoteText(text);
     }
     const int64_t chars = static_cast<int64_t>(CountChars(text));
     std::string pad(static_cast<size_t>(std::max<int64_t>(0, width - chars)), ' ');
@@ -503,19 +503,19 @@ void RegisterTextFormats(Registry& r) {
   r.Add("format(text, any...) text", Format, Volatility::kStable).strict = false;
   r.Add(
       "quote_ident(text) text",
-      CELLAR_SCALAR { return TextOf(context, QuoteIdentifier(a[0].bytes())); });
+      CELLAR_SCALAR { return TextOf(context, QuoteIdent(a[0].bytes())); });
   r.Add(
       "quote_literal(text) text",
-      CELLAR_SCALAR { return TextOf(context, QuoteLiteral(a[0].bytes())); });
+      CELLAR_SCALAR { return TextOf(context, QuoteText(a[0].bytes())); });
   r.Add(
       "quote_literal(anyelement) text",
       CELLAR_SCALAR {
-        return TextOf(context, QuoteLiteral(OutputText(a[0], call.args[0]->type, context)));
+        return TextOf(context, QuoteText(OutputText(a[0], call.args[0]->type, context)));
       },
       Volatility::kStable);
   auto nullable = CELLAR_SCALAR {
     if (a[0].is_null()) return Datum::Bytes("NULL");
-    return TextOf(context, QuoteLiteral(OutputText(a[0], call.args[0]->type, context)));
+    return TextOf(context, QuoteText(OutputText(a[0], call.args[0]->type, context)));
   };
   r.Add("quote_nullable(text) text", nullable).strict = false;
   r.Add("quote_nullable(anyelement) text", nullable, Volatility::kStable).strict = false;
