@@ -230,10 +230,24 @@ Status OccTransaction::Delete(std::string_view key) {
 Status OccTransaction::DeleteRange(std::string_view start, std::string_view end) {
   CELLAR_TRY(CheckWrite(start.empty() ? std::string_view("\0", 1) : start, end.size()));
   if (!end.empty() && start >= end) return {};
+  if (may_hold_unproven_) CELLAR_TRY(ProveRange(start, end));
   buffer().AddRangeDeletion(start, end, epoch_);
   ++changes_;
   ++stats_.ops;
   stats_.bytes += start.size() + end.size();
+  return {};
+}
+
+// Answers what is open of buffered keys that a range deletion is about to hide.
+Status OccTransaction::ProveRange(std::string_view start, std::string_view end) {
+  const WriteBuffer& own = buffer();
+  for (auto at = own.LowerBound(start); at != own.End(); at = own.Next(at)) {
+    const WriteBuffer::Node& node = *own.At(at);
+    if (!end.empty() && node.key() >= end) break;
+    if (node.kind != WriteKind::kPutIfAbsent) continue;
+    CELLAR_TRY_ASSIGN(const bool exists, ExistsBelowBuffer(node.key()));
+    if (exists) return DuplicateKey(node.key(), &duplicate_);
+  }
   return {};
 }
 

@@ -69,6 +69,8 @@ class OccTransaction : public Transaction {
   // Whether the key exists for a write that is about to replace an unproven one.
   Result<bool> ExistsBelowBuffer(std::string_view key);
 
+  Status ProveRange(std::string_view start, std::string_view end);
+
   WriteBuffer& buffer();
   Status CheckWrite(std::string_view key, size_t value_bytes);
   Status Write(WriteKind kind, std::string_view key, std::string_view value);

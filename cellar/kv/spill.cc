@@ -131,7 +131,7 @@ Result<bool> PresenceProbe::Contains(std::string_view key) {
 Status SpillSet::Prove(SpillRun* run, const SnapshotReader& base, const WriteBuffer& buffer,
                        std::string* duplicate) {
   PresenceProbe probe(base);
-  RunSource source(run->puts->Scan({}, {}, {.keys_only = true}), false, 0);
+  RunSource source(run->puts->Scan({}, {}, {.keys_only = true, .fill_cache = false}), false, 0);
   CELLAR_TRY(source.Start());
   while (source.valid()) {
     if (run->unproven[source.ordinal()] &&
@@ -212,8 +212,8 @@ Status SpillSet::Merge(std::span<SpillRun* const> runs, const SnapshotReader& ba
     for (const bool deletes : {false, true}) {
       SpillFile* file = deletes ? run->deletes.get() : run->puts.get();
       if (file == nullptr) continue;
-      inputs.push_back(
-          {run, std::make_unique<RunSource>(file->Scan({}, {}, {}), deletes, run->last_seq)});
+      inputs.push_back({run, std::make_unique<RunSource>(file->Scan({}, {}, {.fill_cache = false}),
+                                                         deletes, run->last_seq)});
       CELLAR_TRY(inputs.back().source->Start());
     }
   }
