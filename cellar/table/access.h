@@ -1,6 +1,8 @@
-// Rows of tables in one transaction: readers by index and span, writers that keep every index right.
+// Rows of tables in one transaction: readers by index and span, writers that keep every index
+// right.
 //
-// Nothing above this layer knows keys, values or layouts; nothing in it knows SQL. Calls are per batch.
+// Nothing above this layer knows keys, values or layouts; nothing in it knows SQL. Calls are per
+// batch.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +35,9 @@ struct Bound {
   Datum value;  // not NULL
 };
 
-// A contiguous part of an index: rows whose first key columns equal `equal`, and whose next key column lies
-// between the bounds. In terms of values, whatever the columns' directions. A NULL in `equal` selects NULL.
+// A contiguous part of an index: rows whose first key columns equal `equal`, and whose next key
+// column lies between the bounds. In terms of values, whatever the columns' directions. A NULL in
+// `equal` selects NULL.
 struct Span {
   std::vector<Datum> equal;
   Bound lower, upper;
@@ -48,16 +51,16 @@ enum class LockWait : uint8_t { kBlock, kNoWait, kSkipLocked };
 struct ScanSpec {
   TablePtr table;
   IndexId index;                  // a public index of the table
-  std::vector<Span> spans;        // disjoint, in index order (reverse order when `reverse`); empty: nothing.
-                                  // Use {Span{}} for the whole index.
+  std::vector<Span> spans;        // disjoint, in index order (reverse order when `reverse`); empty:
+                                  // nothing. Use {Span{}} for the whole index.
   std::vector<ColumnId> columns;  // wanted, in the order of the result batch's columns
   bool reverse = false;
-  uint64_t limit_hint = 0;        // rows the caller is likely to want; 0: all
-  bool lock_rows = false;         // lock rows' primary keys as FOR UPDATE does, re-reading after waits
+  uint64_t limit_hint = 0;  // rows the caller is likely to want; 0: all
+  bool lock_rows = false;   // lock rows' primary keys as FOR UPDATE does, re-reading after waits
   LockWait lock_wait = LockWait::kBlock;
-  int64_t lock_timeout_ms = 0;    // 0: wait for ever
-  // Adds, after `columns`, one hidden kBytes column holding the row's primary key bytes (RowRef): pass it to
-  // Writer::Update and Delete.
+  int64_t lock_timeout_ms = 0;  // 0: wait for ever
+  // Adds, after `columns`, one hidden kBytes column holding the row's primary key bytes (RowRef):
+  // pass it to Writer::Update and Delete.
   bool with_row_ref = false;
 };
 
@@ -67,8 +70,8 @@ struct AccessStats {
   uint64_t bytes_read = 0;
 };
 
-// A running scan. One thread at a time. Batches come in index order, at most kBatchRows rows; values live
-// until the next call.
+// A running scan. One thread at a time. Batches come in index order, at most kBatchRows rows;
+// values live until the next call.
 class Reader {
  public:
   virtual ~Reader() = default;
@@ -86,20 +89,21 @@ struct ConflictPolicy {
 
 // Outcome of an insert under kSkip or kReport, one entry per input row.
 struct InsertOutcome {
-  std::vector<uint8_t> inserted;            // 1: inserted, 0: conflicted
-  std::vector<std::string> conflicting_ref; // kReport: RowRef of the row in the way ("" when it is an earlier
-                                            // row of this very batch)
+  std::vector<uint8_t> inserted;             // 1: inserted, 0: conflicted
+  std::vector<std::string> conflicting_ref;  // kReport: RowRef of the row in the way ("" when it is
+                                             // an earlier row of this very batch)
 };
 
-// What all Access objects of one open store share: blocks of row ids, estimates. Thread-safe; the engine
-// outlives it.
+// What all Access objects of one open store share: blocks of row ids, estimates. Thread-safe; the
+// engine outlives it.
 class TableStore {
  public:
   explicit TableStore(kv::Engine* engine);
   ~TableStore();
 
-  // `count` consecutive row ids, the first returned; greater than all handed out before, never handed out
-  // twice, across restarts too. Cost: one engine transaction per block of kRowIdBlock ids.
+  // `count` consecutive row ids, the first returned; greater than all handed out before, never
+  // handed out twice, across restarts too. Cost: one engine transaction per block of kRowIdBlock
+  // ids.
   Result<int64_t> TakeRowIds(codec::TableId table, uint64_t count);
   // See Access::EstimateRows.
   Result<uint64_t> EstimateRows(const TableDescriptor& table);
@@ -109,11 +113,13 @@ class TableStore {
   std::unique_ptr<Impl> impl_;
 };
 
-// All access to tables inside one transaction; one thread at a time. Owned by the session, handed to exec.
+// All access to tables inside one transaction; one thread at a time. Owned by the session, handed
+// to exec.
 class Access {
  public:
-  // All outlive the Access. Without a `store`, row ids come from the transaction itself, so that concurrent
-  // inserts into a table without a primary key conflict, and estimates cost a short scan.
+  // All outlive the Access. Without a `store`, row ids come from the transaction itself, so that
+  // concurrent inserts into a table without a primary key conflict, and estimates cost a short
+  // scan.
   Access(kv::Transaction* transaction, const CancelToken* cancel, TableStore* store = nullptr);
   ~Access();
 
@@ -123,44 +129,53 @@ class Access {
   // How values print in the details of errors.
   void set_format(const FormatSettings& settings);
 
-  // Opens a scan. Point spans on a unique index whose columns are all given cost one Get or MultiGet;
-  // spans cost a trip per block; an index that does not hold all wanted columns costs one MultiGet per block.
+  // Opens a scan. Point spans on a unique index whose columns are all given cost one Get or
+  // MultiGet; spans cost a trip per block; an index that does not hold all wanted columns costs one
+  // MultiGet per block.
   Result<std::unique_ptr<Reader>> Scan(ScanSpec spec);
 
-  // Many points at once: row i of `keys` holds values of the first keys.num_columns() key columns of the
-  // index; the result holds matching rows in any order, and `*key_row` says for each which row of `keys`
-  // it matched. A NULL matches nothing. `spec.spans` is ignored. The batch holds all matches, however many, and
-  // owns its bytes. For joins by index. Cost: one MultiGet when the keys are whole and the index unique, else a
-  // range read per distinct key, then at most one MultiGet for the rows.
-  Status Lookup(const ScanSpec& spec, const RowBatch& keys, RowBatch* batch, std::vector<uint32_t>* key_row);
+  // Many points at once: row i of `keys` holds values of the first keys.num_columns() key columns
+  // of the index; the result holds matching rows in any order, and `*key_row` says for each which
+  // row of `keys` it matched. A NULL matches nothing. `spec.spans` is ignored. The batch holds all
+  // matches, however many, and owns its bytes. For joins by index. Cost: one MultiGet when the keys
+  // are whole and the index unique, else a range read per distinct key, then at most one MultiGet
+  // for the rows.
+  Status Lookup(const ScanSpec& spec, const RowBatch& keys, RowBatch* batch,
+                std::vector<uint32_t>* key_row);
 
-  // Fetches rows by RowRef, in that order; absent ones are left out and flagged in *found. The batch owns its
-  // bytes. Cost: one MultiGet.
+  // Fetches rows by RowRef, in that order; absent ones are left out and flagged in *found. The
+  // batch owns its bytes. Cost: one MultiGet.
   Status Fetch(const TablePtr& table, std::span<const std::string_view> refs,
                std::span<const ColumnId> columns, RowBatch* batch, std::vector<uint8_t>* found);
 
-  // `rows` holds all living columns of the table in ordinal order (hidden row id included; a NULL there is
-  // filled in). Errors: 23505 naming constraint and key ("Key (a)=(1) already exists."), 23502 for NULL in a
-  // NOT NULL column ("Failing row contains (...)"). Cost: one MultiGet probe for all unique keys.
-  Status Insert(const TablePtr& table, RowBatch* rows, const ConflictPolicy& policy, InsertOutcome* outcome);
-  // Row i: `refs` its RowRef, `old_rows` and `new_rows` all living columns. Unique checks see the state after
-  // the whole batch.
-  Status Update(const TablePtr& table, std::span<const std::string_view> refs, const RowBatch& old_rows,
-                const RowBatch& new_rows);
-  Status Delete(const TablePtr& table, std::span<const std::string_view> refs, const RowBatch& old_rows);
+  // `rows` holds all living columns of the table in ordinal order (hidden row id included; a NULL
+  // there is filled in). Errors: 23505 naming constraint and key ("Key (a)=(1) already exists."),
+  // 23502 for NULL in a NOT NULL column ("Failing row contains (...)"). Cost: one MultiGet probe
+  // for all unique keys.
+  Status Insert(const TablePtr& table, RowBatch* rows, const ConflictPolicy& policy,
+                InsertOutcome* outcome);
+  // Row i: `refs` its RowRef, `old_rows` and `new_rows` all living columns. Unique checks see the
+  // state after the whole batch.
+  Status Update(const TablePtr& table, std::span<const std::string_view> refs,
+                const RowBatch& old_rows, const RowBatch& new_rows);
+  Status Delete(const TablePtr& table, std::span<const std::string_view> refs,
+                const RowBatch& old_rows);
 
-  // Bulk load: rows of COPY or import into a table; duplicates may be reported as late as the commit. The
-  // writes spill to sorted files and are ingested at commit. Call Insert between Begin and End.
+  // Bulk load: rows of COPY or import into a table; duplicates may be reported as late as the
+  // commit. The writes spill to sorted files and are ingested at commit. Call Insert between Begin
+  // and End.
   void BeginBulk(const TablePtr& table);
   void EndBulk();
 
-  // Entries for a new index from all rows of the table. 23505 when a unique index meets a duplicate.
+  // Entries for a new index from all rows of the table. 23505 when a unique index meets a
+  // duplicate.
   Status BuildIndex(const TablePtr& table, IndexId index);
   // Deletes all entries of an index, or all data of a table.
   Status ClearIndex(const TableDescriptor& table, IndexId index);
   Status ClearTable(const TableDescriptor& table);
-  // Rewrites all rows of `from` (as it is stored) into `to`: a new primary key, a changed column type. Column
-  // values are matched by ColumnId; `convert` maps a batch of from's living columns to to's living columns.
+  // Rewrites all rows of `from` (as it is stored) into `to`: a new primary key, a changed column
+  // type. Column values are matched by ColumnId; `convert` maps a batch of from's living columns to
+  // to's living columns.
   Status Rewrite(const TablePtr& from, const TablePtr& to,
                  const std::function<Status(const RowBatch& from, RowBatch* to)>& convert);
 
@@ -175,14 +190,16 @@ class Access {
   std::unique_ptr<Impl> impl_;
 };
 
-// Names the index behind the duplicate that a bulk commit reported (kv::Transaction::duplicate_key).
+// Names the index behind the duplicate that a bulk commit reported
+// (kv::Transaction::duplicate_key).
 Status DuplicateKeyError(const catalog::CatalogSnapshot& catalog, std::string_view key);
 
 // One finding of Check, in words ("index t_a_idx of table t: entry without a row, key (1)").
 struct CheckFinding {
   std::string table, index, text;
 };
-// Compares every index of a table with its rows, both ways, at the transaction's snapshot. Cost: scans all.
+// Compares every index of a table with its rows, both ways, at the transaction's snapshot. Cost:
+// scans all.
 Status CheckTable(const TablePtr& table, kv::Transaction* transaction, uint64_t* rows,
                   std::vector<CheckFinding>* findings);
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cellar/catalog/catalog.h"
-#include "cellar/kv/memory_engine.h"
+#include "cellar/kv/engine.h"
 #include "cellar/table/access.h"
 #include "cellar/types/text_io.h"
 
@@ -66,9 +66,12 @@ inline catalog::IndexDescriptor MakePrimary(std::string name, std::vector<KeyPar
   return index;
 }
 
+// A fresh, empty store: in memory in the layer's own test program, on RocksDB in tests/table.
+std::unique_ptr<kv::Engine> MakeTestEngine();
+
 class Store {
  public:
-  explicit Store(std::unique_ptr<kv::Engine> engine = kv::MakeMemoryEngine())
+  explicit Store(std::unique_ptr<kv::Engine> engine = MakeTestEngine())
       : engine_(std::move(engine)), tables_(std::make_unique<TableStore>(engine_.get())) {
     catalog_ = Must(catalog::Catalog::Open(engine_.get()));
   }
