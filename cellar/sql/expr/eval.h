@@ -18,8 +18,8 @@
 
 namespace cellar::sql {
 
-// What functions may ask of the session and the catalog: declared here, implemented above. All results are for
-// the statement's snapshot. Errors pass through.
+// What functions may ask of the session and the catalog: declared here, implemented above. All
+// results are for the statement's snapshot. Errors pass through.
 class SessionFunctions {
  public:
   virtual ~SessionFunctions() = default;
@@ -28,7 +28,8 @@ class SessionFunctions {
   virtual std::string CurrentDatabase() = 0;
   virtual std::vector<std::string> CurrentSchemas(bool implicit) = 0;
   virtual Result<std::string> GetSetting(std::string_view name, bool missing_ok, bool* missing) = 0;
-  virtual Result<std::string> SetSetting(std::string_view name, std::string_view value, bool local) = 0;
+  virtual Result<std::string> SetSetting(std::string_view name, std::string_view value,
+                                         bool local) = 0;
   virtual int32_t BackendPid() = 0;
   // Sequences, by relation oid.
   virtual Result<int64_t> NextValue(uint32_t sequence) = 0;
@@ -38,18 +39,20 @@ class SessionFunctions {
   // Names to oids and back: kind is kRegclass, kRegtype, kRegproc, kRegnamespace or kRegrole.
   virtual Result<uint32_t> LookupReg(TypeId kind, std::string_view name) = 0;
   virtual std::string PrintReg(TypeId kind, uint32_t oid) = 0;
-  // Any other catalog function by name ("pg_get_indexdef", "pg_table_is_visible", "col_description",
-  // "pg_relation_size"...). Bytes of the result live in `arena`.
-  virtual Result<Datum> CatalogFunction(std::string_view name, std::span<const Datum> args, Arena* arena) = 0;
+  // Any other catalog function by name ("pg_get_indexdef", "pg_table_is_visible",
+  // "col_description", "pg_relation_size"...). Bytes of the result live in `arena`.
+  virtual Result<Datum> CatalogFunction(std::string_view name, std::span<const Datum> args,
+                                        Arena* arena) = 0;
 };
 
 // Runs subplans for kSubplan expressions; implemented by sql/exec.
 class SubplanRunner {
  public:
   virtual ~SubplanRunner() = default;
-  // The value of the subplan for one outer row whose slots are set in context.exec_parameters(). `left` holds
-  // the left operands of kAny and kAll. Bytes live in context.arena().
-  virtual Result<Datum> Run(const Expr& subplan, std::span<const Datum> left, EvalContext& context) = 0;
+  // The value of the subplan for one outer row whose slots are set in context.exec_parameters().
+  // `left` holds the left operands of kAny and kAll. Bytes live in context.arena().
+  virtual Result<Datum> Run(const Expr& subplan, std::span<const Datum> left,
+                            EvalContext& context) = 0;
 };
 
 // Everything an evaluation needs. One thread at a time; lives for one execution of a statement.
@@ -59,18 +62,18 @@ class EvalContext {
   // Intermediate results live here; operators Reset it between batches.
   void set_arena(Arena* arena) { arena_ = arena; }
 
-  std::span<const Datum> parameters;            // $1.. as bound
-  std::vector<Datum> exec_parameters;           // slots
-  std::vector<Type> exec_parameter_types;       // of the slots, set together with them
+  std::span<const Datum> parameters;       // $1.. as bound
+  std::vector<Datum> exec_parameters;      // slots
+  std::vector<Type> exec_parameter_types;  // of the slots, set together with them
   FormatSettings format;
-  int64_t statement_micros = 0;                 // statement_timestamp()
-  int64_t transaction_micros = 0;               // now()
+  int64_t statement_micros = 0;    // statement_timestamp()
+  int64_t transaction_micros = 0;  // now()
   const CancelToken* cancel = nullptr;
-  SessionFunctions* session = nullptr;          // null while folding constants
-  SubplanRunner* subplans = nullptr;            // null while folding constants
-  uint64_t (*random)(void* state) = nullptr;    // 64 random bits
+  SessionFunctions* session = nullptr;        // null while folding constants
+  SubplanRunner* subplans = nullptr;          // null while folding constants
+  uint64_t (*random)(void* state) = nullptr;  // 64 random bits
   void* random_state = nullptr;
-  int64_t (*clock_micros)() = nullptr;          // clock_timestamp()
+  int64_t (*clock_micros)() = nullptr;  // clock_timestamp()
 
   // What a function remembers between calls: a compiled pattern beside its text. Keyed by the call.
   struct CallCache {
@@ -97,11 +100,13 @@ class Evaluator {
   Evaluator(Evaluator&&) noexcept;
   Evaluator& operator=(Evaluator&&) noexcept;
 
-  // The value for each selected row of `input`; the vector is valid until the next call, and has input.size()
-  // rows of which only the selected ones are defined. kColumn returns the input's column itself.
+  // The value for each selected row of `input`; the vector is valid until the next call, and has
+  // input.size() rows of which only the selected ones are defined. kColumn returns the input's
+  // column itself.
   Result<const ColumnVector*> Eval(const RowBatch& input, Selection rows, EvalContext& context);
   // Rows of the selection for which a boolean expression is true, ascending, appended to *passing.
-  Status Filter(const RowBatch& input, Selection rows, EvalContext& context, std::vector<uint32_t>* passing);
+  Status Filter(const RowBatch& input, Selection rows, EvalContext& context,
+                std::vector<uint32_t>* passing);
 
  private:
   struct Node;
@@ -110,8 +115,8 @@ class Evaluator {
 
 // The same for one row of a batch (or none when null): no vectors, for rare kinds and single rows.
 Result<Datum> EvalRow(const Expr& expr, EvalContext& context, const RowBatch* input, size_t row);
-// One value with no input row: constants, parameters, defaults, span bounds. Bytes live in context.arena() or
-// the expression.
+// One value with no input row: constants, parameters, defaults, span bounds. Bytes live in
+// context.arena() or the expression.
 Result<Datum> EvalScalar(const Expr& expr, EvalContext& context);
 
 // Text as PostgreSQL prints it in EXPLAIN: "(a > 5)". `column_name` names column i.

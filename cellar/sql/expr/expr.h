@@ -1,7 +1,7 @@
 // Bound expressions: what the planner makes of SQL text and the executor evaluates over batches.
 //
-// One tagged struct; names are resolved, overloads chosen, casts explicit. Immutable once planned, shared by
-// all executions of a plan.
+// One tagged struct; names are resolved, overloads chosen, casts explicit. Immutable once planned,
+// shared by all executions of a plan.
 #pragma once
 
 #include <cstdint>
@@ -26,38 +26,38 @@ enum class ExprKind : uint8_t {
   kAnd,            // args, any number; SQL three-valued; later args are evaluated only where needed
   kOr,
   kNot,
-  kCase,           // args: when1, then1, when2, then2, ..., else (always present, maybe NULL constant);
-                   // CASE x WHEN y becomes x = y
+  kCase,  // args: when1, then1, when2, then2, ..., else (always present, maybe NULL constant);
+          // CASE x WHEN y becomes x = y
   kCoalesce,
-  kNullIf,         // args: a, b; function is the = to compare them
+  kNullIf,  // args: a, b; function is the = to compare them
   kGreatest,
   kLeast,
   kIsNull,
   kIsNotNull,
-  kIsTrue,         // boolean tests, two-valued results
+  kIsTrue,  // boolean tests, two-valued results
   kIsNotTrue,
   kIsFalse,
   kIsNotFalse,
   kIsUnknown,
   kIsNotUnknown,
-  kIsDistinct,     // args: a, b of one type
+  kIsDistinct,  // args: a, b of one type
   kIsNotDistinct,
-  kInList,         // args: x, item1, item2, ... of one type; NULL semantics of OR of =
+  kInList,  // args: x, item1, item2, ... of one type; NULL semantics of OR of =
   kNotInList,
-  kArray,          // ARRAY[args]
-  kSubscript,      // args: array, index
-  kAnyArray,       // args: x, array; function compares x with an element: x op ANY (array)
+  kArray,      // ARRAY[args]
+  kSubscript,  // args: array, index
+  kAnyArray,   // args: x, array; function compares x with an element: x op ANY (array)
   kAllArray,
-  kRow,            // ROW(args): only as an operand of comparisons and in output as record
-  kSubplan,        // see SubplanKind; `index` names the plan among the statement's subplans
+  kRow,      // ROW(args): only as an operand of comparisons and in output as record
+  kSubplan,  // see SubplanKind; `index` names the plan among the statement's subplans
 };
 
 enum class SubplanKind : uint8_t {
-  kScalar,   // its one column of at most one row (21000 otherwise); NULL when empty
+  kScalar,  // its one column of at most one row (21000 otherwise); NULL when empty
   kExists,
-  kAny,      // args: left operands; x op ANY (subquery), with `function` comparing left with its column
+  kAny,  // args: left operands; x op ANY (subquery), with `function` comparing left with its column
   kAll,
-  kArray,    // ARRAY(subquery)
+  kArray,  // ARRAY(subquery)
 };
 
 struct Expr {
@@ -67,11 +67,12 @@ struct Expr {
   int index = 0;
   SubplanKind subplan_kind = SubplanKind::kScalar;
   const FunctionSpec* function = nullptr;  // static lifetime
-  bool explicit_cast = false;              // a cast the user wrote: varchar(n) truncates instead of failing
+  bool explicit_cast = false;  // a cast the user wrote: varchar(n) truncates instead of failing
   Value constant;
   std::vector<std::unique_ptr<Expr>> args;
-  // kSubplan of a correlated query: slots to fill, and the expressions (over the input batch) to fill them
-  // with, before each run. Empty: the subplan runs once per execution and its result is kept.
+  // kSubplan of a correlated query: slots to fill, and the expressions (over the input batch) to
+  // fill them with, before each run. Empty: the subplan runs once per execution and its result is
+  // kept.
   std::vector<int> slots;
   std::vector<std::unique_ptr<Expr>> slot_values;
 };
@@ -89,7 +90,8 @@ bool ExprEquals(const Expr& a, const Expr& b);
 bool IsConstantExpr(const Expr& expr);
 // No columns, subplans or volatile functions below: one value for all rows of an evaluation.
 bool IsRowIndependent(const Expr& expr);
-// The expression below casts that change no bytes (varchar to text): what an index on a column sees.
+// The expression below casts that change no bytes (varchar to text): what an index on a column
+// sees.
 const Expr& StripRelabel(const Expr& expr);
 // Largest number of arguments, columns used, and so on are left to walkers:
 template <typename F>

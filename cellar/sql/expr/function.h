@@ -1,8 +1,8 @@
 // Functions, operators, casts and aggregates: what there is, and which one a call means.
 //
-// The registry is a static table made on first use. Resolution follows PostgreSQL 15's rules (manual,
-// chapter 10): exact match, then implicit casts, preferring exact types and preferred types of a category;
-// unknown literals take the other side's type or text.
+// The registry is a static table made on first use. Resolution follows PostgreSQL 15's rules
+// (manual, chapter 10): exact match, then implicit casts, preferring exact types and preferred
+// types of a category; unknown literals take the other side's type or text.
 #pragma once
 
 #include <cstdint>
@@ -30,28 +30,40 @@ struct Selection {
 };
 
 struct FunctionSpec {
-  std::string_view name;  // operators by their symbol: "+", "~~" (LIKE), "~~*" (ILIKE), "||"; casts: "int4"...
+  std::string_view
+      name;  // operators by their symbol: "+", "~~" (LIKE), "~~*" (ILIKE), "||"; casts: "int4"...
   std::vector<Type> args;
   Type result;            // kAnyelement/kAnyarray follow the arguments
   bool variadic = false;  // the last argument repeats
   bool strict = true;     // NULL in, NULL out, without a call
   Volatility volatility = Volatility::kImmutable;
-  uint32_t oid = 0;       // pg_proc oid where one is well known
+  uint32_t oid = 0;  // pg_proc oid where one is well known
   // Row at a time; bytes of the result live in context.arena() or the arguments.
-  using ScalarFn = Result<Datum> (*)(EvalContext& context, const Expr& call, std::span<const Datum> args);
+  using ScalarFn = Result<Datum> (*)(EvalContext& context, const Expr& call,
+                                     std::span<const Datum> args);
   ScalarFn scalar = nullptr;
-  // Whole vectors (preferred when set): arguments are full-length vectors valid at the selected rows; writes
-  // result rows at the same positions. NULLs of strict functions are handled by the caller beforehand
-  // (result NULL where any argument is), values at NULL rows may be anything.
+  // Whole vectors (preferred when set): arguments are full-length vectors valid at the selected
+  // rows; writes result rows at the same positions. NULLs of strict functions are handled by the
+  // caller beforehand (result NULL where any argument is), values at NULL rows may be anything.
   using VectorFn = Status (*)(EvalContext& context, const Expr& call,
-                              std::span<const ColumnVector* const> args, Selection rows, ColumnVector* result);
+                              std::span<const ColumnVector* const> args, Selection rows,
+                              ColumnVector* result);
   VectorFn vector = nullptr;
   // Set for comparison operators, so that planners can use them with indexes.
-  enum class Comparison : uint8_t { kNone, kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
+  enum class Comparison : uint8_t {
+    kNone,
+    kEqual,
+    kNotEqual,
+    kLess,
+    kLessEqual,
+    kGreater,
+    kGreaterEqual
+  };
   Comparison comparison = Comparison::kNone;
-  // Set-returning (generate_series, unnest, ...): evaluated by FunctionScan and ProjectSet through `set`.
+  // Set-returning (generate_series, unnest, ...): evaluated by FunctionScan and ProjectSet through
+  // `set`.
   using SetFn = Result<std::vector<std::vector<Value>>> (*)(EvalContext& context, const Expr& call,
-                                                             std::span<const Datum> args);
+                                                            std::span<const Datum> args);
   SetFn set = nullptr;
   std::vector<std::pair<std::string, Type>> set_columns;  // names and types of its rows
   // A cast; prints as (x)::type. A relabel is a cast that changes no bytes: the evaluator skips it.
@@ -61,8 +73,8 @@ struct FunctionSpec {
   bool compatible = false;
   // kAnyelement does not stand for an array here.
   bool nonarray = false;
-  // Comparisons of plain words: what fused filters and hashed lists may do without a call. kBytes compares
-  // as unsigned bytes.
+  // Comparisons of plain words: what fused filters and hashed lists may do without a call. kBytes
+  // compares as unsigned bytes.
   enum class Kernel : uint8_t { kNone, kInts, kDoubles, kBytes };
   Kernel kernel = Kernel::kNone;
 };
@@ -73,8 +85,8 @@ struct ResolvedFunction {
   Type result;
 };
 
-// Errors: 42883 with PostgreSQL's message and hint ("function foo(integer) does not exist", "operator does not
-// exist: text + integer"), 42725 when ambiguous.
+// Errors: 42883 with PostgreSQL's message and hint ("function foo(integer) does not exist",
+// "operator does not exist: text + integer"), 42725 when ambiguous.
 Result<ResolvedFunction> ResolveFunction(std::string_view name, std::span<const Type> args);
 // Prefix operators have one argument.
 Result<ResolvedFunction> ResolveOperator(std::string_view op, std::span<const Type> args);
@@ -83,14 +95,16 @@ bool FunctionExists(std::string_view name);
 enum class CastContext : uint8_t { kImplicit, kAssignment, kExplicit };
 // Casts exist between these types in this context (modifiers ignored).
 bool CanCast(Type from, Type to, CastContext context);
-// Wraps `expr` in the casts that make it `to`, modifier included; folds constants (an unknown literal becomes
-// a constant of `to`, 22P02 if it does not read). Errors: 42846 cannot cast, 42804 in assignment context
+// Wraps `expr` in the casts that make it `to`, modifier included; folds constants (an unknown
+// literal becomes a constant of `to`, 22P02 if it does not read). Errors: 42846 cannot cast, 42804
+// in assignment context
 // ("column "a" is of type integer but expression is of type text" is the caller's to say).
 Result<ExprPtr> CastTo(ExprPtr expr, Type to, CastContext context, EvalContext* fold);
 // pg_type.typcategory and typispreferred: 'N' with float8 and oid preferred, and so on.
 char TypeCategory(Type type);
 bool IsPreferredType(Type type);
-// The common type of UNION, CASE, VALUES, COALESCE, ARRAY arms (manual 10.5). 42804 when there is none.
+// The common type of UNION, CASE, VALUES, COALESCE, ARRAY arms (manual 10.5). 42804 when there is
+// none.
 Result<Type> CommonType(std::span<const Type> types, std::string_view what);
 // The operator's mate when its operands change places (< for >), null if none.
 const FunctionSpec* Commutator(const FunctionSpec& op);
@@ -105,10 +119,10 @@ class AggregateState {
   virtual ~AggregateState() = default;
   // Makes room for groups [0, count).
   virtual void Resize(size_t groups) = 0;
-  // Adds row rows[i] of the argument vectors to group groups[i]. NULL arguments are already left out for
-  // strict aggregates; DISTINCT, FILTER and ORDER BY are handled by the operator.
-  virtual Status Add(EvalContext& context, std::span<const ColumnVector* const> args, Selection rows,
-                     const uint32_t* groups) = 0;
+  // Adds row rows[i] of the argument vectors to group groups[i]. NULL arguments are already left
+  // out for strict aggregates; DISTINCT, FILTER and ORDER BY are handled by the operator.
+  virtual Status Add(EvalContext& context, std::span<const ColumnVector* const> args,
+                     Selection rows, const uint32_t* groups) = 0;
   // Appends results of groups [start, end) to `result`.
   virtual Status Finish(EvalContext& context, size_t start, size_t end, ColumnVector* result) = 0;
   virtual size_t footprint_bytes() const = 0;
@@ -118,7 +132,7 @@ struct AggregateSpec {
   std::string_view name;
   std::vector<Type> args;  // empty for count(*)
   Type result;
-  bool strict = true;      // skips rows with a NULL argument
+  bool strict = true;  // skips rows with a NULL argument
   std::unique_ptr<AggregateState> (*make)(std::span<const Type> arg_types) = nullptr;
 };
 struct ResolvedAggregate {
@@ -127,7 +141,8 @@ struct ResolvedAggregate {
   Type result;
 };
 bool IsAggregate(std::string_view name);
-Result<ResolvedAggregate> ResolveAggregate(std::string_view name, std::span<const Type> args, bool star);
+Result<ResolvedAggregate> ResolveAggregate(std::string_view name, std::span<const Type> args,
+                                           bool star);
 
 // Every function, for pg_proc and completion.
 std::span<const FunctionSpec> AllFunctions();

@@ -28,6 +28,15 @@ Result<Datum> FromCatalog(EvalContext& context, const Expr& call, Args a) {
   return context.session->CatalogFunction(call.function->name, a, context.arena());
 }
 
+// The same with a relation by name, which is looked up first.
+Result<Datum> FromCatalogByName(EvalContext& context, const Expr& call, Args a) {
+  if (context.session == nullptr) return NoSession();
+  CELLAR_TRY_ASSIGN(uint32_t oid, context.session->LookupReg(TypeId::kRegclass, a[0].bytes()));
+  std::vector<Datum> args(a.begin(), a.end());
+  args[0] = Datum::Int(oid);
+  return context.session->CatalogFunction(call.function->name, args, context.arena());
+}
+
 // ---- Settings ----
 
 Result<Datum> CurrentSetting(EvalContext& context, const Expr&, Args a) {
@@ -371,6 +380,9 @@ void AddPrivileges(Registry& r) {
 }
 
 void AddCatalog(Registry& r) {
+  r.Add("pg_get_viewdef(text) text", FromCatalogByName, kStable);
+  r.Add("pg_get_viewdef(text, bool) text", FromCatalogByName, kStable);
+  r.Add("pg_sequence_last_value(regclass) int8", FromCatalog, kVolatile);
   for (const char* s : {"pg_table_is_visible(oid) bool",
                         "pg_type_is_visible(oid) bool",
                         "pg_function_is_visible(oid) bool",
@@ -394,8 +406,6 @@ void AddCatalog(Registry& r) {
                         "pg_get_viewdef(oid) text",
                         "pg_get_viewdef(oid, bool) text",
                         "pg_get_viewdef(oid, int4) text",
-                        "pg_get_viewdef(text) text",
-                        "pg_get_viewdef(text, bool) text",
                         "pg_get_ruledef(oid) text",
                         "pg_get_ruledef(oid, bool) text",
                         "pg_get_triggerdef(oid) text",
