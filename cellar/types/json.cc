@@ -116,7 +116,7 @@ class Reader {
     CELLAR_TRY(ReadValue(0, normal));
     SkipSpaces();
     if (!AtEnd()) {
-      return JsonError(fmt::format("Expected end of input, but found \"{}\".", Token()));
+      return Expected("end of input");
     }
     return Status();
   }
@@ -145,6 +145,7 @@ class Reader {
       }
       return text_.substr(at_, std::min(end + 1, text_.size()) - at_);
     }
+    if (!AtEnd() && (text_[at_] == '.' || text_[at_] == '+')) return text_.substr(at_, 1);
     while (end < text_.size() && is_word(text_[end])) ++end;
     return text_.substr(at_, std::max<size_t>(end - at_, 1));
   }

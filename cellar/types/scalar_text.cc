@@ -85,12 +85,65 @@ Result<double> ParseFloat(std::string_view text, std::string_view type) {
   return static_cast<double>(negative ? -value : value);
 }
 
+__extension__ typedef unsigned __int128 Wide;
+
+// Whether the shortest digits of a large even float may lie exactly between it and a neighbour.
+// They read back, for halves round to even, but PostgreSQL only takes digits nearer to the float
+// than to any other.
+template <typename Float>
+bool IsBetweenFloats(Float value, std::string_view scientific) {
+  value = std::fabs(value);
+  if (!(value >= std::ldexp(Float{1}, std::numeric_limits<Float>::digits)) ||
+      value > Float{3e38f}) {
+    return false;
+  }
+  Wide decimal = 0;
+  int exponent = 0;
+  int places = -1;
+  for (size_t i = 0; i < scientific.size(); ++i) {
+    const char c = scientific[i];
+    if (c == 'e') {
+      std::from_chars(scientific.data() + i + 2, scientific.data() + scientific.size(), exponent);
+      break;
+    }
+    if (c == '.' || c == '-') continue;
+    decimal = decimal * 10 + static_cast<unsigned>(c - '0');
+    ++places;
+  }
+  for (; places < exponent; ++places) decimal *= 10;
+  const auto exact = static_cast<Wide>(value);
+  const Wide distance = decimal > exact ? decimal - exact : exact - decimal;
+  const Float neighbour =
+      std::nextafter(value, decimal > exact ? std::numeric_limits<Float>::infinity() : Float{0});
+  const auto other = static_cast<Wide>(neighbour);
+  const Wide gap = other > exact ? other - exact : exact - other;
+  return distance * 2 == gap;
+}
+
+// to_chars, with the rule above.
+template <typename Float>
+char* WriteShortest(Float value, char* begin, char* end) {
+  auto written = std::to_chars(begin, end, value, std::chars_format::scientific);
+  if (!IsBetweenFloats(value, {begin, static_cast<size_t>(written.ptr - begin)}))
+    return written.ptr;
+  for (int places = 1; places < std::numeric_limits<Float>::max_digits10; ++places) {
+    written = std::to_chars(begin, end, value, std::chars_format::scientific, places);
+    Float back = 0;
+    std::from_chars(begin, written.ptr, back);
+    if (back == value &&
+        !IsBetweenFloats(value, {begin, static_cast<size_t>(written.ptr - begin)})) {
+      break;
+    }
+  }
+  return written.ptr;
+}
+
 // The shortest digits that read back, laid out as PostgreSQL does: scientific outside 1e-4 <= x <
 // 10^wide.
 template <typename Float>
 void AppendShortest(Float value, int wide, std::string* out) {
   char buffer[40];
-  auto end = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific);
+  char* const end = WriteShortest(value, buffer, buffer + sizeof(buffer));
   // [-]d[.ddd]e[+-]dd
   const char* p = buffer;
   if (*p == '-') {
@@ -102,9 +155,9 @@ void AppendShortest(Float value, int wide, std::string* out) {
   for (; *p != 'e'; ++p) {
     if (*p != '.') digits[count++] = *p;
   }
-  const std::string_view tail(p, static_cast<size_t>(end.ptr - p));
+  const std::string_view tail(p, static_cast<size_t>(end - p));
   int exponent = 0;
-  std::from_chars(p + 2, end.ptr, exponent);
+  std::from_chars(p + 2, end, exponent);
   if (p[1] == '-') exponent = -exponent;
   if (exponent < -4 || exponent >= wide) {
     out->push_back(digits[0]);

@@ -1,0 +1,80 @@
+#include "cellar/types/datum.h"
+
+#include <gtest/gtest.h>
+
+#include "cellar/types/text_io.h"
+
+namespace cellar {
+namespace {
+
+struct OrderCase {
+  const char* type;
+  const char* less;
+  const char* greater;  // null: the two below are equal
+  const char* same = nullptr;
+};
+
+constexpr OrderCase kOrder[] = {
+    {"int4", "-5", "3"},
+    {"bool", "f", "t"},
+    {"float8", "1e300", "Infinity"},
+    {"float8", "Infinity", "NaN"},
+    {"float8", "-0", nullptr, "0"},
+    {"float8", "NaN", nullptr, "NaN"},
+    {"numeric", "1.0", nullptr, "1.00"},
+    {"numeric", "0", nullptr, "-0.000"},
+    {"numeric", "1e50", nullptr, "100000000000000000000000000000000000000000000000000.0"},
+    {"numeric", "-Infinity", "-1e1000"},
+    {"numeric", "1e1000", "Infinity"},
+    {"numeric", "Infinity", "NaN"},
+    {"numeric", "99999999999999999999", "100000000000000000000.5"},
+    {"numeric", "-100000000000000000000.5", "-99999999999999999999"},
+    {"text", "Z", "a"},
+    {"text", "a", "ab"},
+    {"bpchar", "a", nullptr, "a  "},
+    {"bytea", "\\x00", "\\xff"},
+    {"date", "-infinity", "2000-01-01"},
+    {"interval", "29 days", "1 mon"},
+    {"interval", "1 mon", nullptr, "30 days"},
+    {"interval", "24:00:00", nullptr, "1 day"},
+    {"interval", "-178000000 years", "178000000 years"},
+    {"timetz", "10:00+02", "10:00+01"},
+    {"uuid", "00000000-0000-0000-0000-000000000001", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"},
+    {"jsonb", "{\"a\":1.0}", nullptr, "{\"a\":1}"},
+    {"_int4", "{1,2}", "{1,2,0}"},
+    {"_int4", "{1,2}", "{1,NULL}"},
+    {"_numeric", "{1.0,2}", nullptr, "{1,2.00}"},
+};
+
+TEST(Datum, ComparesAndHashesByTypesRules) {
+  for (const OrderCase& c : kOrder) {
+    Arena arena;
+    const Type type = *TypeFromName(c.type);
+    auto parse = [&](const char* text) { return ParseDatum(text, type, FormatSettings(), &arena); };
+    Result<Datum> a = parse(c.less);
+    Result<Datum> b = parse(c.greater != nullptr ? c.greater : c.same);
+    ASSERT_TRUE(a.ok() && b.ok()) << c.type << " " << c.less;
+    if (c.greater == nullptr) {
+      EXPECT_EQ(CompareDatums(*a, *b, type), 0) << c.type << " " << c.less << " " << c.same;
+      EXPECT_EQ(HashDatum(*a, type), HashDatum(*b, type)) << c.type << " " << c.less;
+    } else {
+      EXPECT_LT(CompareDatums(*a, *b, type), 0) << c.type << " " << c.less << " " << c.greater;
+      EXPECT_GT(CompareDatums(*b, *a, type), 0) << c.type << " " << c.less << " " << c.greater;
+      EXPECT_NE(HashDatum(*a, type), HashDatum(*b, type)) << c.type << " " << c.less;
+    }
+  }
+}
+
+TEST(Value, OwnsItsBytes) {
+  std::string text = "some bytes that will change";
+  Value value(MakeType(TypeId::kText), Datum::Bytes(text));
+  Value copy = value;
+  text.assign(text.size(), 'x');
+  EXPECT_EQ(value.datum().bytes(), "some bytes that will change");
+  value = Value();
+  EXPECT_TRUE(value.is_null());
+  EXPECT_EQ(copy.datum().bytes(), "some bytes that will change");
+}
+
+}  // namespace
+}  // namespace cellar
