@@ -269,10 +269,13 @@ Status OccTransaction::PutIfAbsent(std::string_view key, std::string_view value)
     if (exists) return DuplicateKey(key, &duplicate_);
     return Write(WriteKind::kPut, key, value);
   }
-  const WriteBuffer::Node* node = nullptr;
-  const auto found = buffer().Find(key, WriteBuffer::kNewest, &node);
-  if (found == WriteBuffer::Found::kPut) return DuplicateKey(key, &duplicate_);
-  if (found == WriteBuffer::Found::kDeleted) return Write(WriteKind::kPut, key, value);
+  // With runs, what the buffer does not say itself is left to their merge at commit.
+  const WriteBuffer::Node* node = buffer().FindNode(key, WriteBuffer::kNewest);
+  if (node != nullptr || runs_ == nullptr || runs_->empty()) {
+    const auto found = buffer_->Find(key, WriteBuffer::kNewest, &node);
+    if (found == WriteBuffer::Found::kPut) return DuplicateKey(key, &duplicate_);
+    if (found == WriteBuffer::Found::kDeleted) return Write(WriteKind::kPut, key, value);
+  }
   CELLAR_TRY(EnsureSnapshot());
   if (tracking_) reads_.AddPoint(key, HashKey(key), version_);
   may_hold_unproven_ = true;

