@@ -193,7 +193,7 @@ namespace {
 constexpr int kFullRange = 0x7FFF;
 constexpr int kFullPrecision = 0xFFFF;
 constexpr int kMonthBit = 1 << 1, kYearBit = 1 << 2, kDayBit = 1 << 3, kHourBit = 1 << 10,
-              kMinuteBit = 1 << 11, kSecondBit = 1 << 12;
+              kMinuteBit = 1 << 11;
 
 }  // namespace
 
