@@ -639,6 +639,16 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
 
 Result<Phys> Physical::BuildGet(LogicalGet& get, std::vector<ExprPtr> conditions,
                                 const Request& request) {
+  // IS NOT NULL of a column that cannot be NULL says nothing.
+  conditions.erase(std::remove_if(conditions.begin(), conditions.end(),
+                                  [&](const ExprPtr& condition) {
+                                    if (condition->kind != ExprKind::kIsNotNull) return false;
+                                    const Expr& arg = *condition->args[0];
+                                    return arg.kind == ExprKind::kColumn && s_.column(arg.index).not_null &&
+                                           std::find(get.ids.begin(), get.ids.end(), arg.index) !=
+                                               get.ids.end();
+                                  }),
+                   conditions.end());
   AccessPath path = ChoosePath(get, conditions, request);
   if (path.index == nullptr) {
     return InternalError("table \"{}\" has no readable index", get.table->name);

@@ -76,8 +76,17 @@ Result<Phys> Physical::Build(LogicalPtr node, std::vector<ExprPtr> conditions,
       return BuildVirtual(node->As<LogicalVirtualGet>(), std::move(conditions), request);
     case LogicalKind::kFunctionGet:
       return BuildFunction(node->As<LogicalFunctionGet>(), std::move(conditions));
+    case LogicalKind::kProject: {
+      bool is_volatile = false;
+      for (const ExprPtr& expr : node->As<LogicalProject>().exprs) {
+        is_volatile = is_volatile || IsVolatile(*expr);
+      }
+      if (is_volatile) {
+        return BuildProject(node->As<LogicalProject>(), std::move(conditions), request);
+      }
+      return BuildJoins(std::move(node), std::move(conditions), request);
+    }
     case LogicalKind::kFilter:
-    case LogicalKind::kProject:
     case LogicalKind::kJoin: return BuildJoins(std::move(node), std::move(conditions), request);
     case LogicalKind::kProjectSet:
       return BuildProjectSet(node->As<LogicalProjectSet>(), std::move(conditions), request);
@@ -304,6 +313,43 @@ Result<Phys> Physical::BuildFunction(LogicalFunctionGet& get, std::vector<ExprPt
   out.at_most_one = scalar;
   SetOutput(&out);
   return AddFilter(std::move(out), std::move(conditions));
+}
+
+Result<Phys> Physical::BuildProject(LogicalProject& project, std::vector<ExprPtr> conditions,
+                                    const Request& request) {
+  IdSet own;
+  for (int id : project.ids) own.Add(id);
+  std::vector<ExprPtr> below, above;
+  for (ExprPtr& condition : conditions) {
+    bool computed = IdsOf(s_, *condition).Intersects(own);
+    (computed ? above : below).push_back(std::move(condition));
+  }
+  Request inner;
+  inner.needed = Expand(request.needed);
+  for (const ExprPtr& condition : above) AddIds(s_, *condition, &inner.needed);
+  IdSet pass = inner.needed;
+  for (const ExprPtr& expr : project.exprs) AddIds(s_, *expr, &inner.needed);
+  inner.needed = Expand(inner.needed);
+  inner.limit = request.order.empty() && above.empty() ? request.limit : kUnlimited;
+  CELLAR_TRY_ASSIGN(Phys child, Build(std::move(project.children[0]), std::move(below), inner));
+  auto node = std::make_unique<ProjectNode>();
+  Phys out;
+  for (size_t i = 0; i < child.cols.size(); ++i) {
+    if (!pass.Has(child.cols[i])) continue;
+    node->exprs.push_back(MakeColumn(static_cast<int>(i), s_.column(child.cols[i]).type));
+    out.cols.push_back(child.cols[i]);
+  }
+  for (size_t i = 0; i < project.ids.size(); ++i) {
+    CELLAR_TRY(Finalize(&project.exprs[i], child.cols));
+    node->exprs.push_back(std::move(project.exprs[i]));
+    out.cols.push_back(project.ids[i]);
+  }
+  out.at_most_one = child.at_most_one;
+  AddChild(node.get(), &child);
+  node->cost += node->rows * kFilterCost;
+  out.node = std::move(node);
+  SetOutput(&out);
+  return AddFilter(std::move(out), std::move(above));
 }
 
 Result<Phys> Physical::BuildProjectSet(LogicalProjectSet& set, std::vector<ExprPtr> conditions,

@@ -101,6 +101,9 @@ class Physical {
   Result<Phys> BuildVirtual(LogicalVirtualGet& node, std::vector<ExprPtr> conditions,
                             const Request& request);
   Result<Phys> BuildFunction(LogicalFunctionGet& node, std::vector<ExprPtr> conditions);
+  // A projection with volatile values, which are computed once for each row below.
+  Result<Phys> BuildProject(LogicalProject& node, std::vector<ExprPtr> conditions,
+                            const Request& request);
   Result<Phys> BuildProjectSet(LogicalProjectSet& node, std::vector<ExprPtr> conditions,
                                const Request& request);
   Result<Phys> BuildAggregate(LogicalAggregate& node, std::vector<ExprPtr> conditions);
