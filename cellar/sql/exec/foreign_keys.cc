@@ -9,12 +9,6 @@ namespace {
 
 constexpr int kMaxCascadeDepth = 64;
 
-std::vector<const ColumnVector*> Pick(const RowBatch& rows, const std::vector<int>& columns) {
-  std::vector<const ColumnVector*> picked;
-  for (int column : columns) picked.push_back(&rows.column(column));
-  return picked;
-}
-
 // Rows of `rows` without a NULL among `columns`, as a dense batch of those columns.
 RowBatch WithoutNulls(const RowBatch& rows, const std::vector<int>& columns,
                       std::vector<uint32_t>* picks) {
