@@ -1,5 +1,6 @@
 // Reading dates, times and timestamps: a straight path for ISO 8601, and PostgreSQL's
 // field-by-field decoding (manual, appendix B.1) for everything else it accepts.
+#include <algorithm>
 #include <cmath>
 
 #include "cellar/base/sqlstate.h"
@@ -550,21 +551,20 @@ DateTimeFailure Decoder::Finish() {
 
 DateTimeFailure Decoder::FinishZone() {
   const bool has_date = (have_ & kDatePart) == kDatePart;
-  if (named_zone_ != nullptr) {
-    if (daylight_modifier_) return DateTimeFailure::kBadFormat;
-    if (!has_date && !named_zone_->is_fixed()) return DateTimeFailure::kBadFormat;
-    seconds_east_ = named_zone_->OffsetOfLocal(TimestampFromCivil(civil_));
-  } else if ((have_ & kZonePart) == 0) {
-    Civil local = civil_;
-    if (!has_date) {
-      if ((have_ & kDatePart) != 0) return DateTimeFailure::kBadFormat;
-      const int64_t today = internal::FloorDiv(LocalNow(), kMicrosPerDay);
-      CivilFromDays(today, &local.year, &local.month, &local.day);
-    }
-    seconds_east_ = SessionZone(settings_).OffsetOfLocal(
-        DaysFromCivil(local.year, local.month, local.day) * kMicrosPerDay +
-        internal::TimeOfDay(local));
+  const bool named = named_zone_ != nullptr;
+  if (!named && (have_ & kZonePart) != 0) return DateTimeFailure::kNone;
+  if (named && daylight_modifier_) return DateTimeFailure::kBadFormat;
+  const TimeZone& zone = named ? *named_zone_ : SessionZone(settings_);
+  Civil local = civil_;
+  if (!has_date) {
+    if ((have_ & kDatePart) != 0 || (named && !zone.is_fixed())) return DateTimeFailure::kBadFormat;
+    const int64_t today = internal::FloorDiv(LocalNow(), kMicrosPerDay);
+    CivilFromDays(today, &local.year, &local.month, &local.day);
   }
+  // Dates go further than timestamps; beyond those any offset will do.
+  local.year = std::clamp<int64_t>(local.year, -5000, 290000);
+  local.day = std::min(local.day, DaysInMonth(local.year, local.month));
+  seconds_east_ = zone.OffsetOfLocal(TimestampFromCivil(local));
   return DateTimeFailure::kNone;
 }
 

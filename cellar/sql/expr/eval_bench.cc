@@ -52,10 +52,8 @@ void Run(benchmark::State& state, const char* text, bool filter) {
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(rows));
 }
 
-#define CELLAR_EVAL(name, text) \
-  BENCHMARK_CAPTURE(Run, name, text, false)->Arg(1)->Arg(1024)
-#define CELLAR_FILTER(name, text) \
-  BENCHMARK_CAPTURE(Run, name, text, true)->Arg(1)->Arg(1024)
+#define CELLAR_EVAL(name, text) BENCHMARK_CAPTURE(Run, name, text, false)->Arg(1)->Arg(1024)
+#define CELLAR_FILTER(name, text) BENCHMARK_CAPTURE(Run, name, text, true)->Arg(1)->Arg(1024)
 
 CELLAR_EVAL(add, "a + b");
 CELLAR_EVAL(add_constant, "a + 1");

@@ -200,6 +200,17 @@ Result<Datum> Fill(EvalContext& context, const Expr& call, Args a) {
                     "dimension array or low bound array cannot be null");
   }
   ArrayView sizes(a[1].bytes(), MakeType(TypeId::kInt4));
+  const auto bad_subscripts = [] {
+    return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
+                    "wrong number of array subscripts");
+  };
+  if (sizes.dimensions() > 1) {
+    return bad_subscripts().WithDetail("Dimension array must be one dimensional.");
+  }
+  if (sizes.has_nulls()) {
+    return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
+                    "dimension values cannot be null");
+  }
   std::vector<int32_t> lengths, bounds;
   size_t count = sizes.size() == 0 ? 0 : 1;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -216,6 +227,14 @@ Result<Datum> Fill(EvalContext& context, const Expr& call, Args a) {
   }
   if (a.size() == 3) {
     ArrayView view(a[2].bytes(), MakeType(TypeId::kInt4));
+    if (view.has_nulls()) {
+      return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
+                      "dimension values cannot be null");
+    }
+    if (view.dimensions() > 1 || view.size() != sizes.size()) {
+      return bad_subscripts().WithDetail(
+          "Low bound array has different size than dimensions array.");
+    }
     for (size_t i = 0; i < view.size(); ++i) {
       bounds.push_back(static_cast<int32_t>(view.Get(i).int_value()));
     }

@@ -149,7 +149,11 @@ void AddArithmetic(Registry& r) {
 template <TypeId id, bool as_numeric>
 Result<Datum> Part(EvalContext& context, const Expr&, Args a) {
   std::optional<DateField> field = FindDateField(a[0].bytes());
-  if (!field.has_value()) return UnknownUnit(a[0].bytes(), MakeType(id));
+  if (!field.has_value()) {
+    // date_part of a date is that of its timestamp.
+    const bool as_timestamp = id == TypeId::kDate && !as_numeric;
+    return UnknownUnit(a[0].bytes(), MakeType(as_timestamp ? TypeId::kTimestamp : id));
+  }
   if (as_numeric) {
     return Extract(*field, a[1], MakeType(id), ZoneOf(context), context.arena());
   }
@@ -164,15 +168,20 @@ void AddPart(Registry& r, std::string_view extract, std::string_view date_part) 
 }
 
 Result<Datum> Truncate(EvalContext&, const Expr&, Args a) {
+  if (!IsFiniteTimestamp(a[1].int_value())) return a[1];
   std::optional<DateField> field = FindDateField(a[0].bytes());
   if (!field.has_value()) return UnknownUnit(a[0].bytes(), MakeType(TypeId::kTimestamp));
   return Int(TruncateTimestamp(*field, a[1].int_value()));
 }
 Result<Datum> TruncateTz(EvalContext& context, const Expr&, Args a) {
+  if (!IsFiniteTimestamp(a[1].int_value())) return a[1];
+  std::shared_ptr<const TimeZone> zone;
+  if (a.size() == 3) {
+    CELLAR_TRY_ASSIGN(zone, FindZone(a[2].bytes()));
+  }
   std::optional<DateField> field = FindDateField(a[0].bytes());
   if (!field.has_value()) return UnknownUnit(a[0].bytes(), MakeType(TypeId::kTimestamptz));
   if (a.size() == 2) return Int(TruncateTimestampTz(*field, a[1].int_value(), ZoneOf(context)));
-  CELLAR_TRY_ASSIGN(std::shared_ptr<const TimeZone> zone, FindZone(a[2].bytes()));
   return Int(TruncateTimestampTz(*field, a[1].int_value(), zone.get()));
 }
 Result<Datum> TruncateInt(EvalContext& context, const Expr&, Args a) {
@@ -275,10 +284,12 @@ Result<std::shared_ptr<const TimeZone>> ZoneFor(const Expr& call, Datum zone) {
 
 void AddZones(Registry& r) {
   auto to_instant = CELLAR_SCALAR {
+    if (!IsFiniteTimestamp(a[1].int_value())) return a[1];
     CELLAR_TRY_ASSIGN(std::shared_ptr<const TimeZone> zone, ZoneFor(call, a[0]));
     return Int(TimestampTzFromTimestamp(a[1].int_value(), zone.get()));
   };
   auto to_local = CELLAR_SCALAR {
+    if (!IsFiniteTimestamp(a[1].int_value())) return a[1];
     CELLAR_TRY_ASSIGN(std::shared_ptr<const TimeZone> zone, ZoneFor(call, a[0]));
     return Int(TimestampFromTimestampTz(a[1].int_value(), zone.get()));
   };

@@ -422,7 +422,7 @@ void AddToChar(Registry& r) {
   r.Add(
       "to_char(timestamp, text) text",
       CELLAR_SCALAR {
-        if (!IsFiniteTimestamp(a[0].int_value())) return Datum();
+        if (!IsFiniteTimestamp(a[0].int_value()) || a[1].bytes().empty()) return Datum();
         return Printed(context, [&](std::string* out) {
           return TimestampToChar(a[0].int_value(), a[1].bytes(), out);
         });
@@ -431,7 +431,7 @@ void AddToChar(Registry& r) {
   r.Add(
       "to_char(timestamptz, text) text",
       CELLAR_SCALAR {
-        if (!IsFiniteTimestamp(a[0].int_value())) return Datum();
+        if (!IsFiniteTimestamp(a[0].int_value()) || a[1].bytes().empty()) return Datum();
         return Printed(context, [&](std::string* out) {
           return TimestampTzToChar(a[0].int_value(), a[1].bytes(), ZoneOf(context), out);
         });
@@ -440,6 +440,7 @@ void AddToChar(Registry& r) {
   r.Add(
       "to_char(interval, text) text",
       CELLAR_SCALAR {
+        if (a[1].bytes().empty()) return Datum();
         return Printed(context, [&](std::string* out) {
           return IntervalToChar(IntervalOf(a[0]), a[1].bytes(), out);
         });

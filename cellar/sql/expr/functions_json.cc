@@ -1,5 +1,6 @@
 // Operators and functions of json and jsonb, over the text that both are kept as.
 #include <algorithm>
+#include <charconv>
 
 #include "cellar/sql/expr/json_value.h"
 #include "cellar/sql/expr/registry.h"
@@ -287,6 +288,31 @@ Result<Datum> DeleteIndex(EvalContext& context, const Expr&, Args a) {
                   [&](std::string_view, int64_t at, std::string_view) { return at != index; });
 }
 
+// A path's steps must not be NULL, and must be numbers where they meet an array. Errors: 22004,
+// 22P02.
+Status CheckPath(std::string_view json, const ArrayView& path) {
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (path.IsNull(i)) {
+      return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
+                      "path element at position {} is null", i + 1);
+    }
+  }
+  std::optional<std::string_view> at = json;
+  for (size_t i = 0; i < path.size() && at.has_value(); ++i) {
+    const std::string_view step = path.Get(i).bytes();
+    if (JsonTypeOf(*at) == JsonType::kArray) {
+      int64_t index = 0;
+      auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
+      if (error != std::errc() || end != step.data() + step.size()) {
+        return SqlError(Code::kInvalid, sqlstate::kInvalidTextRepresentation,
+                        "path element at position {} is not an integer: \"{}\"", i + 1, step);
+      }
+    }
+    at = Step(*at, step);
+  }
+  return Status();
+}
+
 // jsonb_set and jsonb_insert along a path of keys; `depth` counts steps taken.
 void SetPath(std::string_view json, const ArrayView& path, size_t depth, std::string_view value,
              bool create, std::string* out) {
@@ -350,6 +376,7 @@ Result<Datum> JsonbSet(EvalContext& context, const Expr&, Args a) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "cannot set path in scalar");
   }
   if (path.size() == 0) return a[0];
+  CELLAR_TRY(CheckPath(a[0].bytes(), path));
   const bool create = a.size() < 4 || a[3].bool_value();
   std::string out;
   SetPath(a[0].bytes(), path, 0, a[2].bytes(), create, &out);
@@ -551,6 +578,10 @@ Result<Datum> ObjectOfArray(EvalContext& context, const Expr& call, Args a) {
                     "array must have even number of elements");
   }
   ArrayView values(a[a.size() - 1].bytes(), MakeType(TypeId::kText));
+  if (a.size() == 2 && (keys.dimensions() > 1 || keys.dimensions() != values.dimensions())) {
+    return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
+                    "wrong number of array subscripts");
+  }
   if (a.size() == 2 && values.size() != keys.size()) {
     return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError, "mismatched array dimensions");
   }
@@ -596,11 +627,22 @@ void AddAccess(Registry& r) {
   r.Add("->(json, text) json", field);
   r.Add("->(json, int4) json", element);
   r.Add("->(jsonb, text) jsonb", field);
-  r.Add("->(jsonb, int4) jsonb", element);
+  // A jsonb scalar counts as an array of itself.
+  r.Add(
+      "->(jsonb, int4) jsonb", CELLAR_SCALAR {
+        const bool self = a[1].int_value() == 0 || a[1].int_value() == -1;
+        if (IsScalar(a[0].bytes())) return self ? a[0] : Datum();
+        return AsJson(JsonElement(a[0].bytes(), a[1].int_value()));
+      });
   r.Add("->>(json, text) text", field_text);
   r.Add("->>(json, int4) text", element_text);
   r.Add("->>(jsonb, text) text", field_text);
-  r.Add("->>(jsonb, int4) text", element_text);
+  r.Add(
+      "->>(jsonb, int4) text", CELLAR_SCALAR {
+        const bool self = a[1].int_value() == 0 || a[1].int_value() == -1;
+        if (IsScalar(a[0].bytes())) return self ? AsText(context, a[0].bytes()) : Datum();
+        return AsText(context, JsonElement(a[0].bytes(), a[1].int_value()));
+      });
   r.Add("#>(json, text[]) json", path);
   r.Add("#>(jsonb, text[]) jsonb", path);
   r.Add("#>>(json, text[]) text", path_text);
@@ -630,6 +672,7 @@ void AddJsonb(Registry& r) {
   r.Add("-(jsonb, int4) jsonb", DeleteIndex);
   r.Add(
       "-(jsonb, text[]) jsonb", CELLAR_SCALAR {
+        if (IsScalar(a[0].bytes())) return DeleteError("scalar");
         ArrayView keys(a[1].bytes(), MakeType(TypeId::kText));
         Datum out = a[0];
         for (size_t i = 0; i < keys.size(); ++i) {
@@ -643,6 +686,11 @@ void AddJsonb(Registry& r) {
       "#-(jsonb, text[]) jsonb", CELLAR_SCALAR {
         ArrayView path(a[1].bytes(), MakeType(TypeId::kText));
         if (path.size() == 0) return a[0];
+        CELLAR_TRY(CheckPath(a[0].bytes(), path));
+        if (IsScalar(a[0].bytes())) {
+          return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                          "cannot delete path in scalar");
+        }
         std::string out;
         DeletePath(a[0].bytes(), path, 0, &out);
         return TextOf(context, out);
@@ -659,6 +707,20 @@ void AddJsonb(Registry& r) {
 
 void AddBuilders(Registry& r) {
   const Volatility stable = Volatility::kStable;
+  auto empty_object = CELLAR_SCALAR { return Datum::Bytes("{}"); };
+  auto empty_array = CELLAR_SCALAR { return Datum::Bytes("[]"); };
+  r.Add("json_build_object() json", empty_object);
+  r.Add("jsonb_build_object() jsonb", empty_object);
+  r.Add("json_build_array() json", empty_array);
+  r.Add("jsonb_build_array() jsonb", empty_array);
+  r.Add(
+      "array_to_json(anyarray, bool) json",
+      CELLAR_SCALAR {
+        std::string out;
+        AppendJson(a[0], call.args[0]->type, context, &out);
+        return TextOf(context, out);
+      },
+      stable);
   auto to_json = CELLAR_SCALAR {
     std::string out;
     AppendJson(a[0], call.args[0]->type, context, &out);

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "cellar/sql/expr/registry.h"
+#include "cellar/types/array.h"
 #include "cellar/types/numeric.h"
 
 namespace cellar::sql {
@@ -65,60 +66,62 @@ Result<Datum> MayOverflow(EvalContext&, const Expr&, Args a) {
   return Datum::Double(out);
 }
 
-// Degrees: exact at the usual angles.
-double Degrees(double radians) { return radians * (180.0 / kPi); }
-double SinDegrees(double x) {
+// Degrees: exact at the usual angles, because each formula is scaled by its value at one of them.
+constexpr double kRadian = kPi / 180.0;
+
+double Degrees(double radians) { return radians / kRadian; }
+double SinTo30(double x) { return std::sin(x * kRadian) / std::sin(30 * kRadian) / 2.0; }
+double CosTo60(double x) {
+  return 1.0 - (1.0 - std::cos(x * kRadian)) / (1.0 - std::cos(60 * kRadian)) / 2.0;
+}
+double SinQuadrant(double x) { return x <= 30 ? SinTo30(x) : CosTo60(90 - x); }
+double CosQuadrant(double x) { return x <= 60 ? CosTo60(x) : SinTo30(90 - x); }
+
+// Brings an angle into 0..90; the signs are those of its sine and cosine.
+double Fold(double x, int* sin_sign, int* cos_sign) {
+  *sin_sign = *cos_sign = 1;
   x = std::fmod(x, 360.0);
-  int sign = 1;
-  if (x < 0) x = -x, sign = -sign;
-  if (x > 180) x = 360 - x, sign = -sign;
-  if (x > 90) x = 180 - x;
-  double out = x == 0 ? 0 : x == 30 ? 0.5 : x == 90 ? 1 : std::sin(x * (kPi / 180.0));
-  return sign * out;
+  if (x < 0) x = -x, *sin_sign = -1;
+  if (x > 180) x = 360 - x, *sin_sign = -*sin_sign;
+  if (x > 90) x = 180 - x, *cos_sign = -1;
+  return x;
+}
+double SinDegrees(double x) {
+  int sin_sign, cos_sign;
+  x = Fold(x, &sin_sign, &cos_sign);
+  return sin_sign * SinQuadrant(x);
 }
 double CosDegrees(double x) {
-  x = std::fabs(std::fmod(x, 360.0));
-  int sign = 1;
-  if (x > 180) x = 360 - x;
-  if (x > 90) x = 180 - x, sign = -sign;
-  double out = x == 0 ? 1 : x == 60 ? 0.5 : x == 90 ? 0 : std::cos(x * (kPi / 180.0));
-  return sign * out;
+  int sin_sign, cos_sign;
+  x = Fold(x, &sin_sign, &cos_sign);
+  return cos_sign * CosQuadrant(x);
 }
 double TanDegrees(double x) {
-  double cos = CosDegrees(x), sin = SinDegrees(x);
-  if (cos == 0) return sin > 0 ? HUGE_VAL : -HUGE_VAL;
-  double at = std::fmod(x, 180.0);
-  if (at == 45 || at == -135) return 1;
-  if (at == -45 || at == 135) return -1;
-  return sin / cos;
+  int sin_sign, cos_sign;
+  x = Fold(x, &sin_sign, &cos_sign);
+  const double unit = SinQuadrant(45) / CosQuadrant(45);
+  double out = sin_sign * cos_sign * (SinQuadrant(x) / CosQuadrant(x) / unit);
+  return out == 0 ? 0 : out;  // no negative zero
 }
 double CotDegrees(double x) {
-  double sin = SinDegrees(x);
-  double tan = TanDegrees(x);
-  if (sin == 0) return CosDegrees(x) > 0 ? HUGE_VAL : -HUGE_VAL;
-  if (std::isinf(tan)) return 0;
-  return 1 / tan;
+  int sin_sign, cos_sign;
+  x = Fold(x, &sin_sign, &cos_sign);
+  const double unit = CosQuadrant(45) / SinQuadrant(45);
+  double out = sin_sign * cos_sign * (CosQuadrant(x) / SinQuadrant(x) / unit);
+  return out == 0 ? 0 : out;
 }
 double Cot(double x) { return 1.0 / std::tan(x); }
-double AsinDegrees(double x) {
-  if (x == 0.5) return 30;
-  if (x == -0.5) return -30;
-  if (x == 1) return 90;
-  if (x == -1) return -90;
-  return Degrees(std::asin(x));
+double AsinQuadrant(double x) {
+  if (x <= 0.5) return std::asin(x) / std::asin(0.5) * 30.0;
+  return 90.0 - std::acos(x) / std::acos(0.5) * 60.0;
 }
-double AcosDegrees(double x) {
-  if (x == 0.5) return 60;
-  if (x == -0.5) return 120;
-  if (x == 0) return 90;
-  if (x == -1) return 180;
-  return Degrees(std::acos(x));
+double AcosQuadrant(double x) {
+  if (x <= 0.5) return 90.0 - std::asin(x) / std::asin(0.5) * 30.0;
+  return std::acos(x) / std::acos(0.5) * 60.0;
 }
-double AtanDegrees(double x) {
-  if (x == 1) return 45;
-  if (x == -1) return -45;
-  return Degrees(std::atan(x));
-}
+double AsinDegrees(double x) { return x >= 0 ? AsinQuadrant(x) : -AsinQuadrant(-x); }
+double AcosDegrees(double x) { return x >= 0 ? AcosQuadrant(x) : 90.0 + AsinQuadrant(-x); }
+double AtanDegrees(double x) { return std::atan(x) / std::atan(1.0) * 45.0; }
 double Sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
 double Radians(double x) { return x * (kPi / 180.0); }
 
@@ -158,13 +161,8 @@ Result<Datum> AtanTwo(EvalContext&, const Expr&, Args a) {
   return Datum::Double(std::atan2(a[0].double_value(), a[1].double_value()));
 }
 Result<Datum> AtanTwoDegrees(EvalContext&, const Expr&, Args a) {
-  double y = a[0].double_value(), x = a[1].double_value();
-  if (y == 0) return Datum::Double(x < 0 ? 180 : 0);
-  if (x == 0) return Datum::Double(y > 0 ? 90 : -90);
-  if (std::fabs(x) == std::fabs(y)) {
-    return Datum::Double((x > 0 ? 45.0 : 135.0) * (y > 0 ? 1 : -1));
-  }
-  return Datum::Double(Degrees(std::atan2(y, x)));
+  double angle = std::atan2(a[0].double_value(), a[1].double_value());
+  return Datum::Double(angle / std::atan(1.0) * 45.0);
 }
 
 template <typename T>
@@ -253,7 +251,31 @@ Result<Datum> WidthBucketNumeric(EvalContext& context, const Expr&, Args a) {
   return Datum::Int(bucket + 1);
 }
 
+// width_bucket(x, thresholds): how many thresholds are at most x.
+Result<Datum> WidthBucketArray(EvalContext&, const Expr& call, Args a) {
+  const Type element = MakeType(ElementOf(call.args[1]->type).id);
+  ArrayView view(a[1].bytes(), element);
+  if (view.dimensions() > 1) {
+    return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
+                    "thresholds must be one-dimensional array");
+  }
+  if (view.has_nulls()) {
+    return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
+                    "thresholds array must not contain NULLs");
+  }
+  size_t low = 0, high = view.size();
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (CompareDatums(a[0], view.Get(middle), element) < 0)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return Datum::Int(static_cast<int64_t>(low));
+}
+
 void AddDoubles(Registry& r) {
+  r.Add("width_bucket(anycompatible, anycompatiblearray) int4", WidthBucketArray);
   auto ceil = Plain<std::ceil>;
   r.Add("ceil(float8) float8", ceil);
   r.Add("ceiling(float8) float8", ceil);

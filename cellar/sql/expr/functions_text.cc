@@ -290,6 +290,15 @@ Result<Datum> Translate(EvalContext& context, const Expr&, Args a) {
   return TextOf(context, out);
 }
 
+// Where the text after the replaced part begins. Errors: 22003 as the server's 32-bit sum
+// overflows.
+Result<size_t> OverlayEnd(int64_t start, int64_t length) {
+  if (start + length > INT32_MAX || start + length < INT32_MIN) {
+    return SqlError(Code::kInvalid, sqlstate::kNumericValueOutOfRange, "integer out of range");
+  }
+  return static_cast<size_t>(std::max<int64_t>(0, start - 1 + length));
+}
+
 Result<Datum> Overlay(EvalContext& context, const Expr&, Args a) {
   std::string_view text = a[0].bytes(), with = a[1].bytes();
   int64_t start = a[2].int_value();
@@ -298,10 +307,10 @@ Result<Datum> Overlay(EvalContext& context, const Expr&, Args a) {
     return SqlError(Code::kInvalid, sqlstate::kSubstringError,
                     "negative substring length not allowed");
   }
+  CELLAR_TRY_ASSIGN(size_t rest, OverlayEnd(start, length));
   std::string out(text.substr(0, BytesOfChars(text, static_cast<size_t>(start - 1))));
   out += with;
-  int64_t rest = std::max<int64_t>(0, start - 1 + length);
-  out += text.substr(BytesOfChars(text, static_cast<size_t>(rest)));
+  out += text.substr(BytesOfChars(text, rest));
   return TextOf(context, out);
 }
 Result<Datum> OverlayBytea(EvalContext& context, const Expr&, Args a) {
@@ -312,9 +321,9 @@ Result<Datum> OverlayBytea(EvalContext& context, const Expr&, Args a) {
     return SqlError(Code::kInvalid, sqlstate::kSubstringError,
                     "negative substring length not allowed");
   }
+  CELLAR_TRY_ASSIGN(size_t rest, OverlayEnd(start, length));
   std::string out(bytes.substr(0, static_cast<size_t>(start - 1)));
   out += with;
-  size_t rest = static_cast<size_t>(std::max<int64_t>(0, start - 1 + length));
   if (rest < bytes.size()) out += bytes.substr(rest);
   return TextOf(context, out);
 }
@@ -540,13 +549,27 @@ Charset FindCharset(std::string_view name) {
   if (plain == "sqlascii" || plain == "ascii") return Charset::kAscii;
   return Charset::kUnknown;
 }
+// Names the bytes of the first character that is not UTF-8.
+Status InvalidSequence(std::string_view bytes) {
+  size_t pos = 0;
+  while (pos < bytes.size()) {
+    const size_t size = CharSize(bytes[pos]);
+    if (pos + size > bytes.size() || !IsValidText(bytes.substr(pos, size))) break;
+    pos += size;
+  }
+  std::string shown;
+  for (char c : bytes.substr(pos, CharSize(bytes[pos]))) {
+    shown += fmt::format("{}0x{:02x}", shown.empty() ? "" : " ", static_cast<uint8_t>(c));
+  }
+  return SqlError(Code::kInvalid, sqlstate::kCharacterNotInRepertoire,
+                  "invalid byte sequence for encoding \"UTF8\": {}", shown);
+}
 Result<Datum> ConvertFrom(EvalContext& context, const Expr&, Args a) {
   switch (FindCharset(a[1].bytes())) {
     case Charset::kUtf8:
     case Charset::kAscii:
       if (!IsValidText(a[0].bytes())) {
-        return SqlError(Code::kInvalid, sqlstate::kCharacterNotInRepertoire,
-                        "invalid byte sequence for encoding \"UTF8\"");
+        return InvalidSequence(a[0].bytes());
       }
       return a[0];
     case Charset::kLatin1: {
@@ -715,6 +738,11 @@ Result<Datum> GetBit(EvalContext&, const Expr&, Args a) {
 Result<Datum> Length(EvalContext&, const Expr&, Args a) {
   return Datum::Int(static_cast<int64_t>(CountChars(a[0].bytes())));
 }
+Result<Datum> LengthBpchar(EvalContext&, const Expr&, Args a) {
+  std::string_view text = a[0].bytes();
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return Datum::Int(static_cast<int64_t>(CountChars(text)));
+}
 Status LengthVector(EvalContext&, const Expr&, std::span<const ColumnVector* const> args,
                     Selection rows, ColumnVector* result) {
   for (size_t i = 0; i < rows.count; ++i) {
@@ -762,7 +790,14 @@ void AddTrims(Registry& r) {
 
 void AddBytea(Registry& r) {
   r.Add("length(bytea) int4", OctetLength);
-  r.Add("length(bytea, name) int4", Length);
+  r.Add(
+      "length(bytea, name) int4", CELLAR_SCALAR {
+        if (FindCharset(a[1].bytes()) == Charset::kUnknown) {
+          return InvalidParameter(fmt::format("invalid encoding name \"{}\"", a[1].bytes()));
+        }
+        CELLAR_TRY_ASSIGN(Datum text, ConvertFrom(context, call, a));
+        return Length(context, call, {&text, 1});
+      });
   r.Add("octet_length(bytea) int4", OctetLength);
   r.Add("bit_length(bytea) int4", BitLength);
   r.Add("substring(bytea, int4) bytea", SubstringBytea);
@@ -789,10 +824,13 @@ void AddBytea(Registry& r) {
 }  // namespace
 
 void RegisterText(Registry& r) {
-  for (const char* signature : {"length(text) int4", "length(bpchar) int4",
-                                "char_length(text) int4", "char_length(bpchar) int4",
-                                "character_length(text) int4", "character_length(bpchar) int4"}) {
+  for (const char* signature :
+       {"length(text) int4", "char_length(text) int4", "character_length(text) int4"}) {
     r.Add(signature, Length).vector = LengthVector;
+  }
+  for (const char* signature :
+       {"length(bpchar) int4", "char_length(bpchar) int4", "character_length(bpchar) int4"}) {
+    r.Add(signature, LengthBpchar);
   }
   r.Add("octet_length(text) int4", OctetLength);
   r.Add("octet_length(bpchar) int4", PaddedOctetLength);

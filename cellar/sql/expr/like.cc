@@ -193,6 +193,26 @@ Result<Datum> LikeBytea(EvalContext&, const Expr&, Args a) {
   return Datum::Bool(matches != negated);
 }
 
+Result<Datum> LikeEscapeBytea(EvalContext& context, const Expr&, Args a) {
+  std::string_view pattern = a[0].bytes(), escape = a[1].bytes();
+  if (escape.size() > 1) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidEscapeSequence, "invalid escape string")
+        .WithHint("Escape string must be empty or one character.");
+  }
+  if (escape == "\\") return a[0];
+  std::string out;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (!escape.empty() && pattern[i] == escape[0]) {
+      out += '\\';
+      if (++i < pattern.size()) out += pattern[i];
+    } else {
+      if (pattern[i] == '\\') out += '\\';
+      out += pattern[i];
+    }
+  }
+  return TextOf(context, out);
+}
+
 // The pattern with its escape character replaced by the backslash.
 Result<Datum> LikeEscape(EvalContext& context, const Expr&, Args a) {
   std::string_view pattern = a[0].bytes(), escape = a[1].bytes();
@@ -247,7 +267,10 @@ void RegisterPatterns(Registry& r) {
   r.Add("!~~(bytea, bytea) bool", LikeBytea<true>);
   r.Add("like(text, text) bool", Like<false, false>);
   r.Add("notlike(text, text) bool", Like<false, true>);
+  r.Add("like(bytea, bytea) bool", LikeBytea<false>);
+  r.Add("notlike(bytea, bytea) bool", LikeBytea<true>);
   r.Add("like_escape(text, text) text", LikeEscape);
+  r.Add("like_escape(bytea, bytea) bytea", LikeEscapeBytea);
   RegisterRegex(r);
 }
 
