@@ -24,7 +24,8 @@ struct RocksOptions {
   // hint.
   bool accept_log_damage = false;
 
-  size_t cache_bytes = 0;                // block cache; 0: a quarter of memory, at most 512 MiB
+  // Of blocks and memtables together; 0: a quarter of the machine's memory, at most 256 MiB.
+  size_t cache_bytes = 0;
   size_t write_buffer_bytes = 64 << 20;  // of one memtable; up to three exist
   size_t spill_bytes = 64 << 20;         // of one transaction, before it goes to files
   int background_jobs = 2;

@@ -52,7 +52,7 @@ class RocksCursor : public kv::RawCursor {
     if (!start_.empty()) read_.iterate_lower_bound = &lower_;
     if (!end_.empty()) read_.iterate_upper_bound = &upper_;
     read_.fill_cache = options.fill_cache;
-    if (!options.fill_cache) read_.readahead_size = kReadAheadBytes;
+    if (!options.fill_cache && read_.readahead_size == 0) read_.readahead_size = kReadAheadBytes;
   }
 
   Result<bool> NextBlock(size_t target_bytes, uint64_t limit, kv::Block* block) override {

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::string_view kCouldNotSpill = "could not write a large transaction's file";
 constexpr size_t kBeyondBytes = 256;
+// Of each file of a merge, of which there may be dozens.
+constexpr size_t kReadAheadBytes = 256 << 10;
 
 rocksdb::Slice ToSlice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
 
@@ -48,7 +50,9 @@ class RocksSpillFile : public kv::SpillFile {
   }
   std::unique_ptr<kv::RawCursor> Scan(std::string_view start, std::string_view end,
                                       const kv::RawScanOptions& options) override {
-    return MakeRocksCursor(rocksdb::ReadOptions(), &reader_, IteratorOfFile, start, end, options);
+    rocksdb::ReadOptions read;
+    read.readahead_size = kReadAheadBytes;
+    return MakeRocksCursor(read, &reader_, IteratorOfFile, start, end, options);
   }
 
  private:
@@ -59,8 +63,11 @@ class RocksSpillFile : public kv::SpillFile {
 
 class RocksSpillWriter : public kv::SpillWriter {
  public:
-  RocksSpillWriter(const rocksdb::Options& options, std::string path)
-      : options_(options), path_(std::move(path)), writer_(rocksdb::EnvOptions(), options_) {}
+  RocksSpillWriter(const rocksdb::Options& write_options, const rocksdb::Options& read_options,
+                   std::string path)
+      : read_options_(read_options),
+        path_(std::move(path)),
+        writer_(rocksdb::EnvOptions(), write_options) {}
   ~RocksSpillWriter() override {
     if (!finished_) ::unlink(path_.c_str());
   }
@@ -79,13 +86,13 @@ class RocksSpillWriter : public kv::SpillWriter {
   Result<std::unique_ptr<kv::SpillFile>> Finish() override {
     CELLAR_TRY(FromRocks(writer_.Finish(), kCouldNotSpill));
     finished_ = true;
-    auto file = std::make_unique<RocksSpillFile>(options_, path_);
+    auto file = std::make_unique<RocksSpillFile>(read_options_, path_);
     CELLAR_TRY(file->Open());
     return std::unique_ptr<kv::SpillFile>(std::move(file));
   }
 
  private:
-  const rocksdb::Options options_;
+  const rocksdb::Options& read_options_;
   const std::string path_;
   rocksdb::SstFileWriter writer_;
   bool finished_ = false;
@@ -93,9 +100,10 @@ class RocksSpillWriter : public kv::SpillWriter {
 
 }  // namespace
 
-Result<std::unique_ptr<kv::SpillWriter>> MakeRocksSpillWriter(const rocksdb::Options& options,
+Result<std::unique_ptr<kv::SpillWriter>> MakeRocksSpillWriter(const rocksdb::Options& write_options,
+                                                              const rocksdb::Options& read_options,
                                                               std::string path) {
-  auto writer = std::make_unique<RocksSpillWriter>(options, std::move(path));
+  auto writer = std::make_unique<RocksSpillWriter>(write_options, read_options, std::move(path));
   CELLAR_TRY(writer->Open());
   return std::unique_ptr<kv::SpillWriter>(std::move(writer));
 }

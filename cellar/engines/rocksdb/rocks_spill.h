@@ -13,8 +13,9 @@ struct Options;
 
 namespace cellar::engines {
 
-// A writer of the file `path`; `options` are the store's and are copied.
-Result<std::unique_ptr<kv::SpillWriter>> MakeRocksSpillWriter(const rocksdb::Options& options,
+// A writer of the file `path`; both options are borrowed.
+Result<std::unique_ptr<kv::SpillWriter>> MakeRocksSpillWriter(const rocksdb::Options& write_options,
+                                                              const rocksdb::Options& read_options,
                                                               std::string path);
 // Writes the file `path` with nothing but range deletions.
 Status WriteRangeDeletions(const rocksdb::Options& options, const std::string& path,

@@ -9,6 +9,7 @@
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
+#include <rocksdb/write_buffer_manager.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,7 +26,8 @@
 namespace cellar::engines {
 namespace {
 
-constexpr size_t kMaxCacheBytes = 512 << 20;
+constexpr size_t kMaxCacheBytes = 256 << 20;
+constexpr size_t kMinCacheBytes = 8 << 20;
 constexpr size_t kMaxKeyBytes = 1 << 20;
 constexpr size_t kSoftTransactionBytes = 4 << 20;
 constexpr size_t kKeepBatchBytes = 8 << 20;
@@ -65,6 +67,9 @@ rocksdb::Options MakeOptions(const RocksOptions& ours, rocksdb::Env* env,
 
   options.write_buffer_size = ours.write_buffer_bytes;
   options.max_write_buffer_number = 3;
+  // Memtables count against the cache, so that one number bounds both.
+  options.write_buffer_manager =
+      std::make_shared<rocksdb::WriteBufferManager>(2 * ours.write_buffer_bytes, cache);
   options.memtable_whole_key_filtering = true;
   options.memtable_prefix_bloom_size_ratio = 0.02;
   options.level_compaction_dynamic_level_bytes = true;
@@ -80,6 +85,15 @@ rocksdb::Options MakeOptions(const RocksOptions& ours, rocksdb::Env* env,
   table.whole_key_filtering = true;
   table.cache_index_and_filter_blocks = ours.cache_index_blocks;
   table.pin_l0_filter_and_index_blocks_in_cache = ours.cache_index_blocks;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+// For spill files: dozens may be open, so their indexes are cached instead of held, and their
+// filters, which iterators have no use for, are not even read.
+rocksdb::Options SpillReadOptions(rocksdb::Options options) {
+  auto table = *options.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
+  table.cache_index_and_filter_blocks = true;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   return options;
 }
@@ -155,9 +169,12 @@ class RocksStorage : public kv::Storage {
         spill_bytes_(ours.spill_bytes),
         read_only_(read_only),
         env_(MakePrivateEnv(ours.fault)),
-        cache_(rocksdb::NewLRUCache(ours.cache_bytes != 0 ? ours.cache_bytes : DefaultCacheBytes(),
-                                    /*num_shard_bits=*/2)),
-        options_(MakeOptions(ours, env_.get(), cache_)) {}
+        cache_(rocksdb::NewLRUCache(
+            std::max(ours.cache_bytes != 0 ? ours.cache_bytes : DefaultCacheBytes(),
+                     kMinCacheBytes),
+            /*num_shard_bits=*/2)),
+        options_(MakeOptions(ours, env_.get(), cache_)),
+        spill_read_options_(SpillReadOptions(options_)) {}
   ~RocksStorage() override { static_cast<void>(Close().ok()); }
 
   Status Open(bool create) {
@@ -210,7 +227,7 @@ class RocksStorage : public kv::Storage {
   size_t spill_bytes() const override { return read_only_ ? SIZE_MAX : spill_bytes_; }
   Result<std::unique_ptr<kv::SpillWriter>> NewSpillFile() override {
     CELLAR_TRY_ASSIGN(std::string path, NewSpillPath());
-    return MakeRocksSpillWriter(options_, std::move(path));
+    return MakeRocksSpillWriter(options_, spill_read_options_, std::move(path));
   }
   Status Ingest(std::span<const std::unique_ptr<kv::SpillFile>> files,
                 std::span<const kv::WriteBuffer::RangeDeletion> range_deletions, uint64_t version,
@@ -348,6 +365,7 @@ class RocksStorage : public kv::Storage {
   const std::unique_ptr<rocksdb::Env> env_;
   const std::shared_ptr<rocksdb::Cache> cache_;
   rocksdb::Options options_;
+  const rocksdb::Options spill_read_options_;
   std::unique_ptr<rocksdb::DB> db_;
   const rocksdb::ReadOptions latest_;
   uint64_t opened_version_ = 0;
@@ -424,3 +442,9 @@ Status WriteStoreHeader(kv::Storage* storage, const kv::StoreHeader& header) {
 }
 
 }  // namespace cellar::engines
+
+#if defined(__SANITIZE_THREAD__)
+// Debian's RocksDB is not instrumented, so its atomics do not order anything for the sanitizer.
+extern "C" const char* __tsan_default_suppressions();
+extern "C" const char* __tsan_default_suppressions() { return "race:rocksdb::\n"; }
+#endif
