@@ -269,9 +269,9 @@ Result<Extracted> ExtractAny(DateField field, Datum value, Type type, const Time
       return OfClock(field, time.micros);
     }
     case TypeId::kTimestamp: {
-      if (IsZoneField(field)) return Unsupported(field, type.id);
       const int64_t micros = value.int_value();
       if (!IsFiniteTimestamp(micros)) return OfInfinity(field, micros > 0);
+      if (IsZoneField(field)) return Unsupported(field, type.id);
       return OfMoment(field, micros, micros + kEpochShift);
     }
     case TypeId::kTimestamptz: {

@@ -94,4 +94,44 @@ BigInt SqrtRounded(const BigInt& unscaled, int scale, int result_scale);
 
 Status OverflowError();
 
+// value / 10^drop: rounded half away from zero, or cut.
+int128_t DropDigits(int128_t value, int drop, bool round);
+
+// Writes the decimal digits of `value` so that they end at `end`; returns where they start.
+char* WriteDigits(uint64_t value, char* end);
+char* WriteDigits(uint128_t value, char* end);
+
+// Decimal digits of a finite value's magnitude, without sign and point.
+class DecimalDigits {
+ public:
+  explicit DecimalDigits(std::string_view n) {
+    int128_t small;
+    if (ToSmall(n, &small, &scale_)) {
+      negative_ = small < 0;
+      char* end = buffer_ + sizeof(buffer_);
+      char* start = WriteDigits(Magnitude(small), end);
+      digits_ = {start, static_cast<size_t>(end - start)};
+    } else {
+      Big big = ToBig(n);
+      scale_ = big.scale;
+      negative_ = big.unscaled < 0;
+      large_ = abs(big.unscaled).str();
+      digits_ = large_;
+    }
+  }
+  DecimalDigits(const DecimalDigits&) = delete;
+  DecimalDigits& operator=(const DecimalDigits&) = delete;
+
+  std::string_view digits() const { return digits_; }
+  bool negative() const { return negative_; }
+  int scale() const { return scale_; }
+
+ private:
+  char buffer_[40];
+  std::string large_;
+  std::string_view digits_;
+  bool negative_ = false;
+  int scale_ = 0;
+};
+
 }  // namespace cellar::numeric::internal

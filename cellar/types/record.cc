@@ -10,6 +10,8 @@ namespace {
 
 constexpr size_t kFieldHeader = 12;
 
+std::string_view NameOf(const RecordField& field) { return field.name.substr(0, 255); }
+
 bool NeedsQuotes(std::string_view text) {
   if (text.empty()) return true;
   for (char c : text) {
@@ -26,7 +28,7 @@ bool NeedsQuotes(std::string_view text) {
 std::string_view MakeRecord(const std::vector<RecordField>& fields, Arena* arena) {
   size_t size = 4;
   for (const RecordField& field : fields) {
-    size += kFieldHeader;
+    size += kFieldHeader + NameOf(field).size();
     if (field.value.is_null()) continue;
     size += PhysicalOf(field.type) == Physical::kBytes ? field.value.bytes().size() : 8;
   }
@@ -48,6 +50,7 @@ std::string_view MakeRecord(const std::vector<RecordField>& fields, Arena* arena
                       : bytes               ? static_cast<uint32_t>(field.value.bytes().size())
                                             : 8;
     put(&length, 4);
+    put(NameOf(field).data(), NameOf(field).size());
     if (field.value.is_null()) continue;
     if (bytes) {
       put(field.value.bytes().data(), length);
@@ -73,7 +76,10 @@ std::vector<RecordField> RecordFields(std::string_view record) {
     uint32_t size;
     std::memcpy(&size, next + 8, 4);
     const bool null = next[2] != 0;
+    const size_t name_size = static_cast<uint8_t>(next[3]);
     next += kFieldHeader;
+    field.name = {next, name_size};
+    next += name_size;
     if (null) continue;
     if (PhysicalOf(field.type) == Physical::kBytes) {
       field.value = Datum::Bytes({next, size});

@@ -1,7 +1,8 @@
 // Records in expressions: what ROW(a, b) makes.
 //
 // In-memory bytes (a Datum's kBytes of kRecord; not persisted): fields: u32; then per field
-//   [type id: u8][array: u8][NULL: u8][0][modifier: i32][size: u32][bytes], words as 8 bytes.
+//   [type id: u8][array: u8][NULL: u8][name size: u8][modifier: i32][size: u32][name][bytes],
+//   words as 8 bytes.
 #pragma once
 
 #include <string>
@@ -17,7 +18,8 @@ namespace cellar {
 
 struct RecordField {
   Type type;
-  Datum value;  // borrows from the record
+  Datum value;            // borrows from the record
+  std::string_view name;  // likewise; up to 255 bytes, empty when it has none
 };
 
 std::string_view MakeRecord(const std::vector<RecordField>& fields, Arena* arena);

@@ -35,11 +35,11 @@ Status FormatError(std::string message, std::string detail) {
 
 // What the fields said; 0 is not given, as in PostgreSQL.
 struct Fields {
-  int hour = 0, minute = 0, second = 0, second_of_day = 0;
-  int day_of_week = 0, day = 0, day_of_year = 0, month = 0, week = 0, week_of_month = 0;
-  int year = 0, century = 0, julian = 0, millis = 0, micros = 0, year_digits = 4;
-  int zone_sign = 0, zone_hour = 0, zone_minute = 0;
-  int pm = -1, bc = -1;
+  int64_t hour = 0, minute = 0, second = 0, second_of_day = 0;
+  int64_t day_of_week = 0, day = 0, day_of_year = 0, month = 0, week = 0, week_of_month = 0;
+  int64_t year = 0, century = 0, julian = 0, millis = 0, micros = 0, year_digits = 4;
+  int64_t zone_sign = 0, zone_hour = 0, zone_minute = 0;
+  int64_t pm = -1, bc = -1;
   bool clock12 = false, iso = false, gregorian = false;
 };
 
@@ -69,11 +69,11 @@ class Reader {
 
   Status ReadWord(size_t i);
   bool NonDigitFollows(size_t i) const;
-  Status ReadNumber(size_t i, int length, int* field, int* used = nullptr);
-  Status ReadFraction(size_t i, int length, int unit_digits, int* field);
+  Status ReadNumber(size_t i, int length, int64_t* field, int* used = nullptr);
+  Status ReadFraction(size_t i, int length, int unit_digits, int64_t* field);
   Status ReadYear(size_t i, int length, int* used = nullptr);
   Status ReadName(size_t i, std::span<const std::string_view> names, size_t letters, int* found);
-  Status Set(size_t i, int value, int* field);
+  Status Set(size_t i, int64_t value, int64_t* field);
   Status SetMode(bool iso);
   Status OutOfRange() const {
     return internal::DateTimeError(internal::DateTimeFailure::kFieldOverflow, text_, "timestamp");
@@ -96,7 +96,7 @@ bool Reader::NonDigitFollows(size_t i) const {
   return !(next.text.size() == 1 && IsDigit(next.text[0]));
 }
 
-Status Reader::Set(size_t i, int value, int* field) {
+Status Reader::Set(size_t i, int64_t value, int64_t* field) {
   if (*field != 0 && *field != value) {
     return FormatError(
         fmt::format("conflicting values for \"{}\" field in formatting string", nodes_[i].text),
@@ -115,7 +115,7 @@ Status Reader::SetMode(bool iso) {
   return Status();
 }
 
-Status Reader::ReadNumber(size_t i, int length, int* field, int* used) {
+Status Reader::ReadNumber(size_t i, int length, int64_t* field, int* used) {
   SkipSpaces(false);
   const size_t first = at_;
   const std::string_view window = text_.substr(at_, static_cast<size_t>(length));
@@ -160,11 +160,11 @@ Status Reader::ReadNumber(size_t i, int length, int* field, int* used) {
   at_ += size;
   if (used != nullptr) *used = static_cast<int>(at_ - first);
   if (field == nullptr) return Status();
-  return Set(i, static_cast<int>(value), field);
+  return Set(i, value, field);
 }
 
 // "25" of MS is 250 thousandths.
-Status Reader::ReadFraction(size_t i, int length, int unit_digits, int* field) {
+Status Reader::ReadFraction(size_t i, int length, int unit_digits, int64_t* field) {
   int used = 0;
   CELLAR_TRY(ReadNumber(i, length, field, &used));
   for (int k = used; k < unit_digits; ++k) *field *= 10;
@@ -173,8 +173,8 @@ Status Reader::ReadFraction(size_t i, int length, int unit_digits, int* field) {
 
 Status Reader::ReadYear(size_t i, int length, int* used) {
   int digits = 0;
-  int year = f_.year;
-  const int before = year;
+  int64_t year = f_.year;
+  const int64_t before = year;
   f_.year = 0;
   CELLAR_TRY(ReadNumber(i, length, &f_.year, &digits));
   // Short years are near 2020.
@@ -296,7 +296,7 @@ Status Reader::ReadWord(size_t i) {
     case kWordDayOfWeek: return ReadNumber(i, 1, &f_.day_of_week);
     case kWordIsoDayOfWeek: {
       // Counted from Sunday, as the others.
-      int day = 0;
+      int64_t day = 0;
       CELLAR_TRY(ReadNumber(i, 1, &day));
       return Set(i, day % 7 + 1, &f_.day_of_week);
     }
@@ -309,9 +309,10 @@ Status Reader::ReadWord(size_t i) {
       if (comma == std::string_view::npos) {
         return FormatError(fmt::format("invalid input string for \"{}\"", node.text), "");
       }
-      int thousands = 0, rest = 0;
-      for (; at_ < comma && IsDigit(text_[at_]); ++at_)
+      int64_t thousands = 0, rest = 0;
+      for (; at_ < comma && IsDigit(text_[at_]) && thousands < 1000000; ++at_) {
         thousands = thousands * 10 + (text_[at_] - '0');
+      }
       ++at_;
       for (int k = 0; k < 3 && !AtEnd() && IsDigit(text_[at_]); ++k) {
         rest = rest * 10 + (text_[at_++] - '0');
@@ -385,26 +386,26 @@ Status Reader::Read() {
 Status Reader::Resolve(Civil* out) const {
   Fields f = f_;
   *out = Civil{0, 1, 1, 0, 0, 0, 0};
+  int64_t hour = 0, minute = 0, second = 0, month = 1, day = 1;
   bool has_year = false, has_month = false, has_day = false;
   if (f.second_of_day != 0) {
-    out->hour = f.second_of_day / 3600;
-    out->minute = f.second_of_day / 60 % 60;
-    out->second = f.second_of_day % 60;
+    hour = f.second_of_day / 3600;
+    minute = f.second_of_day / 60 % 60;
+    second = f.second_of_day % 60;
   }
-  if (f.second != 0) out->second = f.second;
-  if (f.minute != 0) out->minute = f.minute;
-  if (f.hour != 0) out->hour = f.hour;
+  if (f.second != 0) second = f.second;
+  if (f.minute != 0) minute = f.minute;
+  if (f.hour != 0) hour = f.hour;
   if (f.clock12) {
-    if (out->hour < 1 || out->hour > 12) {
+    if (hour < 1 || hour > 12) {
       return std::move(
-                 FormatError(fmt::format("hour \"{}\" is invalid for the 12-hour clock", out->hour),
-                             ""))
+                 FormatError(fmt::format("hour \"{}\" is invalid for the 12-hour clock", hour), ""))
           .WithHint("Use the 24-hour clock, or give an hour between 1 and 12.");
     }
-    if (f.pm == 1 && out->hour < 12)
-      out->hour += 12;
-    else if (f.pm != 1 && out->hour == 12)
-      out->hour = 0;
+    if (f.pm == 1 && hour < 12)
+      hour += 12;
+    else if (f.pm != 1 && hour == 12)
+      hour = 0;
   }
   if (f.bc == 1) f.century = -f.century;
   if (f.year != 0) {
@@ -426,7 +427,10 @@ Status Reader::Resolve(Civil* out) const {
     has_year = true;
   }
   auto set_days = [&](int64_t days) {
-    CivilFromDays(days, &out->year, &out->month, &out->day);
+    int month_of_days, day_of_month;
+    CivilFromDays(days, &out->year, &month_of_days, &day_of_month);
+    month = month_of_days;
+    day = day_of_month;
     has_year = has_month = has_day = true;
   };
   if (f.julian != 0) set_days(f.julian - internal::kJulianOf2000);
@@ -441,14 +445,14 @@ Status Reader::Resolve(Civil* out) const {
   }
   if (f.week_of_month != 0) f.day = (f.week_of_month - 1) * 7 + 1;
   if (f.day != 0) {
-    out->day = f.day;
+    day = f.day;
     has_day = true;
   }
   if (f.month != 0) {
-    out->month = f.month;
+    month = f.month;
     has_month = true;
   }
-  if (f.day_of_year != 0 && (out->month <= 1 || out->day <= 1)) {
+  if (f.day_of_year != 0 && (month <= 1 || day <= 1)) {
     if (out->year == 0 && f.bc != 1) {
       return FormatError("cannot calculate day of year without year information", "");
     }
@@ -459,28 +463,33 @@ Status Reader::Resolve(Civil* out) const {
       if (f.day_of_year < 1 || f.day_of_year > length) {
         return OutOfRange();
       }
-      Civil day;
-      CivilFromDays(DaysFromCivil(out->year, 1, 1) + f.day_of_year - 1, &day.year, &day.month,
-                    &day.day);
-      if (out->month <= 1) out->month = day.month;
-      if (out->day <= 1) out->day = day.day;
+      Civil found;
+      CivilFromDays(DaysFromCivil(out->year, 1, 1) + f.day_of_year - 1, &found.year, &found.month,
+                    &found.day);
+      if (month <= 1) month = found.month;
+      if (day <= 1) day = found.day;
       has_month = has_day = true;
     }
   }
-  out->micros = f.millis * 1000 + f.micros;
-  const bool date_valid =
-      (!has_month || (out->month >= 1 && out->month <= 12)) &&
-      (!has_day || (out->day >= 1 && out->day <= 31)) &&
-      (!(has_year && has_month && has_day) || out->day <= DaysInMonth(out->year, out->month));
-  const bool time_valid = out->hour >= 0 && out->hour < 24 && out->minute >= 0 &&
-                          out->minute < 60 && out->second >= 0 && out->second < 60 &&
-                          out->micros >= 0 && out->micros < kMicrosPerSecond;
-  if (!date_valid || !time_valid) return OutOfRange();
+  const int64_t micros = f.millis * 1000 + f.micros;
+  const bool date_valid = (!has_month || (month >= 1 && month <= 12)) &&
+                          (!has_day || (day >= 1 && day <= 31)) &&
+                          (!(has_year && has_month && has_day) ||
+                           day <= DaysInMonth(out->year, static_cast<int>(month)));
+  const bool time_valid = hour >= 0 && hour < 24 && minute >= 0 && minute < 60 && second >= 0 &&
+                          second < 60 && micros >= 0 && micros < kMicrosPerSecond;
+  if (!date_valid || !time_valid || std::abs(out->year) > 10000000) return OutOfRange();
+  out->month = static_cast<int>(month);
+  out->day = static_cast<int>(day);
+  out->hour = static_cast<int>(hour);
+  out->minute = static_cast<int>(minute);
+  out->second = static_cast<int>(second);
+  out->micros = static_cast<int>(micros);
   if (f.zone_hour < 0 || f.zone_hour > 15 || f.zone_minute < 0 || f.zone_minute >= 60) {
     return internal::DateTimeError(internal::DateTimeFailure::kZoneOverflow, text_, "timestamp");
   }
   // Without a year, a day that January does not have.
-  if (out->day > 28 && out->day > DaysInMonth(out->year, out->month)) return OutOfRange();
+  if (day > 28 && day > DaysInMonth(out->year, static_cast<int>(month))) return OutOfRange();
   return Status();
 }
 
