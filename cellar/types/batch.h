@@ -3,8 +3,8 @@
 // Invariants:
 //   1. All columns of a batch have batch.size() rows; a batch is dense (no selection vector).
 //   2. A kBytes column's views point into the batch's arena, into memory that outlives the query
-//      (plan constants), or into another batch that the producer keeps alive: they are valid until the
-//      producer's next call. Who keeps rows longer copies them (AppendRowsTo).
+//      (plan constants), or into another batch that the producer keeps alive: they are valid until
+//      the producer's next call. Who keeps rows longer copies them (AppendRowsTo).
 #pragma once
 
 #include <cstdint>
@@ -57,8 +57,8 @@ class ColumnVector {
   const std::string_view* bytes() const {
     return reinterpret_cast<const std::string_view*>(values_.get());
   }
-  // One byte a row, 1 is NULL; always valid, all 0 when !has_nulls(). After writing a 1 here directly,
-  // call set_has_nulls().
+  // One byte a row, 1 is NULL; always valid, all 0 when !has_nulls(). After writing a 1 here
+  // directly, call set_has_nulls().
   uint8_t* nulls() { return nulls_.get(); }
   const uint8_t* nulls() const { return nulls_.get(); }
   bool has_nulls() const { return has_nulls_; }
@@ -68,8 +68,10 @@ class ColumnVector {
   void SetNull(size_t row) {
     nulls_[row] = 1;
     has_nulls_ = true;
-    if (physical_ == Physical::kBytes) bytes()[row] = {};
-    else ints()[row] = 0;
+    if (physical_ == Physical::kBytes)
+      bytes()[row] = {};
+    else
+      ints()[row] = 0;
   }
   // Borrows the row's bytes.
   Datum Get(size_t row) const {

@@ -1,5 +1,5 @@
-// One value, borrowed: a Datum does not own its bytes. Whoever hands one out says how long they live;
-// usually the arena, batch or plan that it came from.
+// One value, borrowed: a Datum does not own its bytes. Whoever hands one out says how long they
+// live; usually the arena, batch or plan that it came from.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,19 @@ class Datum {
  public:
   Datum() = default;  // NULL
   static Datum Null() { return Datum(); }
-  static Datum Int(int64_t value) { Datum d; d.null_ = false; d.int_ = value; return d; }
+  static Datum Int(int64_t value) {
+    Datum d;
+    d.null_ = false;
+    d.int_ = value;
+    return d;
+  }
   static Datum Bool(bool value) { return Int(value ? 1 : 0); }
-  static Datum Double(double value) { Datum d; d.null_ = false; d.double_ = value; return d; }
+  static Datum Double(double value) {
+    Datum d;
+    d.null_ = false;
+    d.double_ = value;
+    return d;
+  }
   static Datum Bytes(std::string_view value) {
     Datum d;
     d.null_ = false;
@@ -68,8 +78,9 @@ class Value {
   std::string bytes_;
 };
 
-// SQL order of two non-NULL values of one type: negative, zero, positive. Floats: NaN is greatest and
-// equal to itself. Text: by UTF-8 bytes (collation C); bpchar without trailing blanks. Arrays by element.
+// SQL order of two non-NULL values of one type: negative, zero, positive. Floats: NaN is greatest
+// and equal to itself. Text: by UTF-8 bytes (collation C); bpchar without trailing blanks. Arrays
+// by element.
 int CompareDatums(Datum a, Datum b, Type type);
 // Equal under CompareDatums gives the same hash (1.0 and 1.00, -0.0 and +0.0). NULL has a hash too.
 uint64_t HashDatum(Datum datum, Type type);

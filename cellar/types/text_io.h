@@ -1,6 +1,8 @@
-// Values to and from PostgreSQL's text and binary formats (the wire, COPY, casts, literals, the shell).
+// Values to and from PostgreSQL's text and binary formats (the wire, COPY, casts, literals, the
+// shell).
 //
-// Source of the rules: PostgreSQL 15 manual, chapters 8 and 55. Locale and collation are C, encoding UTF-8.
+// Source of the rules: PostgreSQL 15 manual, chapters 8 and 55. Locale and collation are C,
+// encoding UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +31,16 @@ struct FormatSettings {
   ByteaOutput bytea_output = ByteaOutput::kHex;
   int extra_float_digits = 1;
   const TimeZone* time_zone = nullptr;  // null is UTC; outlives the settings
-  int64_t now_micros = 0;               // transaction time, for 'now', 'today'; since 2000-01-01 UTC
+  int64_t now_micros = 0;  // transaction time, for 'now', 'today'; since 2000-01-01 UTC
 };
 
-// Parses `text` as PostgreSQL's type input function would, then applies type.modifier as an implicit
-// assignment cast does (varchar too long: 22001 unless the excess is blanks; numeric is rounded, 22003 on
-// overflow). Bytes are allocated in `arena`. Errors: kInvalid with SQLSTATE 22P02, 22003, 22007, 22008,
-// 22021..., PostgreSQL's message ('invalid input syntax for type integer: "x"').
-Result<Datum> ParseDatum(std::string_view text, Type type, const FormatSettings& settings, Arena* arena);
+// Parses `text` as PostgreSQL's type input function would, then applies type.modifier as an
+// implicit assignment cast does (varchar too long: 22001 unless the excess is blanks; numeric is
+// rounded, 22003 on overflow). Bytes are allocated in `arena`. Errors: kInvalid with SQLSTATE
+// 22P02, 22003, 22007, 22008, 22021..., PostgreSQL's message ('invalid input syntax for type
+// integer: "x"').
+Result<Datum> ParseDatum(std::string_view text, Type type, const FormatSettings& settings,
+                         Arena* arena);
 
 // Appends the text form of a non-NULL value (bool: "t"/"f").
 void AppendDatumText(Datum value, Type type, const FormatSettings& settings, std::string* out);

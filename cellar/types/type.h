@@ -71,8 +71,8 @@ enum class Physical : uint8_t {
 struct Type {
   TypeId id = TypeId::kInvalid;
   bool array = false;     // an array of `id`
-  int32_t modifier = -1;  // PostgreSQL's atttypmod: varchar(n) is n + 4; numeric(p,s) is ((p << 16) | s) + 4;
-                          // time/timestamp/interval precision p is p; -1 is none
+  int32_t modifier = -1;  // PostgreSQL's atttypmod: varchar(n) is n + 4; numeric(p,s) is ((p << 16)
+                          // | s) + 4; time/timestamp/interval precision p is p; -1 is none
 
   bool operator==(const Type&) const = default;
   // Equal but for the modifier.
@@ -90,16 +90,18 @@ bool IsDateTime(Type type);  // date, time, timetz, timestamp, timestamptz, inte
 // May a column of a user table have this type?
 bool IsStorable(Type type);
 
-// PostgreSQL's object id of the type (int4 is 23, _int4 is 1007), and back; nullopt for an unknown id.
+// PostgreSQL's object id of the type (int4 is 23, _int4 is 1007), and back; nullopt for an unknown
+// id.
 uint32_t OidOf(Type type);
 std::optional<Type> TypeFromOid(uint32_t oid, int32_t modifier = -1);
 // pg_type.typname ("int4", "_int4", "bpchar") and typlen (-1 for variable, -2 never).
 std::string TypeName(Type type);
 int16_t TypeLength(Type type);
-// format_type(): "integer", "character varying(30)", "numeric(10,2)", "timestamp with time zone", "integer[]".
+// format_type(): "integer", "character varying(30)", "numeric(10,2)", "timestamp with time zone",
+// "integer[]".
 std::string FormatType(Type type);
-// From a name as PostgreSQL's grammar hands it on ("int4", "varchar", "timestamptz", "bool", "text") or a
-// display name; no modifier. nullopt if unknown.
+// From a name as PostgreSQL's grammar hands it on ("int4", "varchar", "timestamptz", "bool",
+// "text") or a display name; no modifier. nullopt if unknown.
 std::optional<Type> TypeFromName(std::string_view name);
 
 }  // namespace cellar
