@@ -96,7 +96,8 @@ Status CheckIndex(const TableDescriptor& table, const IndexDescriptor& index) {
 
 Status CheckNamespaceName(const NamespaceDescriptor& parent, std::string_view name) {
   CELLAR_TRY(CheckName(name));
-  if (parent.id != kRootNamespace && name.starts_with("pg_")) {
+  // Sessions keep their temporary tables in schemas of that prefix.
+  if (parent.id != kRootNamespace && name.starts_with("pg_") && !name.starts_with("pg_temp_")) {
     return SqlError(Code::kInvalid, sqlstate::kReservedName, "unacceptable schema name \"{}\"",
                     name)
         .WithDetail("The prefix \"pg_\" is reserved for system schemas.");
