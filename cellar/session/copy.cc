@@ -330,15 +330,18 @@ Status CopyTo(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& op
     out.clear();
     return Status();
   };
-  bool begun = file != nullptr;
+  bool begun = false;
   while (true) {
     CELLAR_TRY_ASSIGN(const RowBatch* batch, execution->Next());
     if (!begun) {  // the first batch is there: errors before it need no CopyOut
-      CELLAR_TRY(sink->OnCopyOut(static_cast<int>(columns.size()),
-                                 options.format == CopyOptions::Format::kBinary));
       begun = true;
+      if (file == nullptr) {
+        CELLAR_TRY(sink->OnCopyOut(static_cast<int>(columns.size()),
+                                   options.format == CopyOptions::Format::kBinary));
+      }
+      writer.AppendHeader(&out);
+      CELLAR_TRY(flush());
     }
-    if (*rows == 0) writer.AppendHeader(&out);
     if (batch == nullptr) break;
     for (size_t row = 0; row < batch->size(); ++row) {
       writer.AppendRow(*batch, row, &out);

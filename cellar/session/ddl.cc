@@ -245,6 +245,15 @@ Status Ddl::DropSchema(const ast::ObjectName& object, const ast::DropStmt& state
 }
 
 Status Ddl::DropObjects(const ast::DropStmt& statement) {
+  // All names are looked up before anything goes.
+  for (const ast::ObjectName& object : statement.objects) {
+    if (statement.object_type != ast::ObjectType::kSchema || statement.if_exists) break;
+    const std::string& name = object.parts.back();
+    if (!sql::FindSchema(*Catalog(), s_.Scope(), name) && !s_.db->system.HasSchema(name)) {
+      return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist",
+                      name);
+    }
+  }
   for (const ast::ObjectName& object : statement.objects) {
     switch (statement.object_type) {
       case ast::ObjectType::kTable:

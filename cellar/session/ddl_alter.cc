@@ -309,6 +309,7 @@ Status Ddl::AddColumn(const ast::AlterTableCommand& command, catalog::TablePtr* 
                                  stored.type, context));
     sql::Evaluator evaluator(bound.get());
     auto convert = [&](const RowBatch& from, RowBatch* to) -> Status {
+      to->Resize(from.size());
       Arena values;
       eval.set_arena(&values);
       const size_t width = from.num_columns();
@@ -376,6 +377,7 @@ Status Ddl::ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* tab
     sources.push_back(at == old_living.end() ? -1 : static_cast<int>(at - old_living.begin()));
   }
   auto convert = [&sources](const RowBatch& from, RowBatch* to) -> Status {
+    to->Resize(from.size());
     for (size_t row = 0; row < from.size(); ++row) {
       for (size_t c = 0; c < sources.size(); ++c) {
         to->column(c).Set(
@@ -547,6 +549,7 @@ Status Ddl::ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr*
       static_cast<size_t>(std::find(living.begin(), living.end(), id) - living.begin());
   sql::Evaluator evaluator(bound.get());
   auto convert = [&](const RowBatch& from, RowBatch* to) -> Status {
+    to->Resize(from.size());
     Arena values;
     eval.set_arena(&values);
     CELLAR_TRY_ASSIGN(const ColumnVector* column_values,

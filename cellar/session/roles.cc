@@ -3,6 +3,8 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
+#include <unicode/usprep.h>
+#include <unicode/ustring.h>
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
@@ -70,10 +72,36 @@ std::string Sha256(std::string_view data) {
   return out;
 }
 
+// RFC 4013, as clients apply it to what is typed: non-ASCII spaces become blanks, the rest NFKC.
+// What it forbids stays as it is, as in PostgreSQL.
+std::string SaslPrep(std::string_view password) {
+  const auto size = static_cast<int32_t>(password.size());
+  UErrorCode error = U_ZERO_ERROR;
+  std::u16string source(password.size() + 1, u'\0');
+  int32_t source_size = 0;
+  u_strFromUTF8(source.data(), static_cast<int32_t>(source.size()), &source_size, password.data(),
+                size, &error);
+  std::unique_ptr<UStringPrepProfile, decltype(&usprep_close)> profile(
+      usprep_openByType(USPREP_RFC4013_SASLPREP, &error), &usprep_close);
+  // A character may become up to 18 when it is decomposed.
+  std::u16string prepared(static_cast<size_t>(source_size) * 18 + 1, u'\0');
+  const int32_t prepared_size =
+      usprep_prepare(profile.get(), source.data(), source_size, prepared.data(),
+                     static_cast<int32_t>(prepared.size()), USPREP_DEFAULT, nullptr, &error);
+  std::string out(prepared.size() * 3, '\0');
+  int32_t out_size = 0;
+  u_strToUTF8(out.data(), static_cast<int32_t>(out.size()), &out_size, prepared.data(),
+              prepared_size, &error);
+  if (U_FAILURE(error)) return std::string(password);
+  out.resize(static_cast<size_t>(out_size));
+  return out;
+}
+
 }  // namespace
 
-Result<std::string> MakePasswordVerifier(std::string_view password) {
-  if (password.substr(0, 14) == "SCRAM-SHA-256$") return std::string(password);
+Result<std::string> MakePasswordVerifier(std::string_view clear_password) {
+  if (clear_password.substr(0, 14) == "SCRAM-SHA-256$") return std::string(clear_password);
+  const std::string password = SaslPrep(clear_password);
   if (password.empty()) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "password must not be empty");
   }

@@ -339,6 +339,7 @@ Status Session::Impl::StartPortal(Portal* portal) {
   const sql::Plan& plan = *prepared.plan;
   const bool alone = !in_block && transaction == nullptr;
   CELLAR_TRY(EnsureTransaction(alone && plan.read_only && !plan.locks_rows));
+  CELLAR_TRY(RefreshStatementSnapshot());
   if (!plan.read_only) CELLAR_TRY(CheckWritable(prepared.statement->tag));
   if (in_block || !plan.read_only) CELLAR_TRY(RequireTables(plan));
   SetUpContext(&portal->context);
@@ -350,7 +351,7 @@ Status Session::Impl::StartPortal(Portal* portal) {
   catalog::SnapshotPtr catalog = CurrentCatalog();
   environment.catalog = catalog.get();
   portal->catalog = std::move(catalog);
-  environment.lock_timeout_ms = settings.GetInt("lock_timeout");
+  environment.lock_timeout_ms = settings.hot().lock_timeout_ms;
   environment.memory_limit_bytes = db->options.memory_limit_bytes;
   CELLAR_TRY_ASSIGN(portal->execution, sql::Execution::Open(prepared.plan, environment));
   portal->started = true;
@@ -485,7 +486,7 @@ class StatementScope {
  public:
   StatementScope(Session::Impl* session, ResultSink* sink) : session_(session) {
     session->current_sink = sink;
-    const int64_t timeout = session->settings.GetInt("statement_timeout");
+    const int64_t timeout = session->settings.hot().statement_timeout_ms;
     session->cancel.SetDeadline(timeout > 0 ? std::chrono::steady_clock::now() +
                                                   std::chrono::milliseconds(timeout)
                                             : std::chrono::steady_clock::time_point());

@@ -244,6 +244,8 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   // transaction.cc
   // ---------------------------------------------------------------------------------------
   Status EnsureTransaction(bool read_only_autocommit);
+  // READ COMMITTED: what the next statement sees.
+  Status RefreshStatementSnapshot();
   Status Commit(ResultSink* sink);
   void Rollback();
   // After an error: the block is failed, or the implicit transaction rolled back.

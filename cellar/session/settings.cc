@@ -677,8 +677,26 @@ void Settings::EndTransaction(bool committed) {
   }
 }
 
+void Settings::ReadHot() {
+  hot_.statement_timeout_ms = GetInt("statement_timeout");
+  hot_.lock_timeout_ms = GetInt("lock_timeout");
+  hot_.isolation = *Get("transaction_isolation");
+  hot_.read_only = GetBool("transaction_read_only");
+  hot_.durable = *Get("synchronous_commit") != "off";
+  hot_.has_default_modes = hot_.isolation == *Get("default_transaction_isolation") &&
+                           hot_.read_only == GetBool("default_transaction_read_only");
+  hot_generation_ = generation_;
+}
+
+Status Settings::SetDefaultModes() {
+  if (hot().has_default_modes) return Status();
+  CELLAR_TRY(Set("transaction_isolation", *Get("default_transaction_isolation"), false));
+  return Set("transaction_read_only", *Get("default_transaction_read_only"), false);
+}
+
 std::vector<std::string> Settings::TakeChanges() {
   std::vector<std::string> names;
+  if (changes_.empty()) return names;
   for (std::string& name : changes_) {
     if (std::find(names.begin(), names.end(), name) == names.end())
       names.push_back(std::move(name));

@@ -55,11 +55,28 @@ class Settings {
   int64_t GetInt(std::string_view name) const;  // in the setting's unit
   std::vector<std::string> GetList(std::string_view name) const;
 
+  // What every statement asks, read from the values once per change.
+  struct Hot {
+    int64_t statement_timeout_ms = 0, lock_timeout_ms = 0;
+    std::string isolation;   // transaction_isolation
+    bool read_only = false;  // transaction_read_only
+    bool durable = true;     // synchronous_commit is not off
+    // A new transaction's modes are in place already.
+    bool has_default_modes = false;
+  };
+  const Hot& hot() {
+    if (hot_generation_ != generation_) ReadHot();
+    return hot_;
+  }
+  // transaction_isolation and transaction_read_only as a new transaction finds them.
+  Status SetDefaultModes();
+
  private:
   using Values = std::map<std::string, std::string>;
   Status Assign(const std::string& key, std::string value);
   void Changed(const std::string& key);
   void Refresh(const std::string& key);
+  void ReadHot();
 
   Values values_, defaults_;
   struct Undo {
@@ -71,6 +88,8 @@ class Settings {
   bool in_transaction_ = false;
   std::vector<std::string> changes_;
   uint64_t generation_ = 1;
+  Hot hot_;
+  uint64_t hot_generation_ = 0;
   FormatSettings format_;
   std::shared_ptr<const TimeZone> time_zone_;
 };

@@ -16,23 +16,28 @@ std::string_view IsolationName(ast::Isolation isolation) {
   }
 }
 
+// REPEATABLE READ is the snapshot alone; READ COMMITTED takes one for each statement.
+kv::Isolation KvIsolation(std::string_view name) {
+  return name == "serializable" ? kv::Isolation::kSerializable : kv::Isolation::kSnapshot;
+}
+
 }  // namespace
+
+Status Session::Impl::RefreshStatementSnapshot() {
+  if (!in_block || transaction == nullptr) return Status();
+  const std::string& isolation = settings.hot().isolation;
+  if (isolation != "read committed" && isolation != "read uncommitted") return Status();
+  return transaction->kv->RefreshSnapshot();
+}
 
 Status Session::Impl::EnsureTransaction(bool read_only_autocommit) {
   if (transaction != nullptr) return Status();
-  if (!in_block) {
-    CELLAR_TRY(settings.Set("transaction_isolation", *settings.Get("default_transaction_isolation"),
-                            false));
-    CELLAR_TRY(settings.Set("transaction_read_only", *settings.Get("default_transaction_read_only"),
-                            false));
-  }
+  if (!in_block) CELLAR_TRY(settings.SetDefaultModes());
   auto begun = std::make_unique<TransactionState>();
-  const std::string isolation = *settings.Get("transaction_isolation");
+  const Settings::Hot& hot = settings.hot();
   kv::TransactionOptions kv_options;
-  // READ COMMITTED and its kin run as what is stronger; REPEATABLE READ is the snapshot alone.
-  kv_options.isolation =
-      isolation == "repeatable read" ? kv::Isolation::kSnapshot : kv::Isolation::kSerializable;
-  begun->read_only = settings.GetBool("transaction_read_only") || db->options.read_only;
+  kv_options.isolation = KvIsolation(hot.isolation);
+  begun->read_only = hot.read_only || db->options.read_only;
   kv_options.read_only = begun->read_only || read_only_autocommit;
   kv_options.autocommit = !in_block && read_only_autocommit;
   begun->kv = db->engine->Begin(kv_options);
@@ -115,7 +120,7 @@ Status Session::Impl::Commit(ResultSink* sink) {
   in_block = false;
   failed = false;
   if (status.ok()) {
-    const bool durable = *settings.Get("synchronous_commit") != "off";
+    const bool durable = settings.hot().durable;
     Result<uint64_t> version = ending->kv->Commit(kv::CommitOptions{durable});
     if (version.ok()) {
       if (ending->editor != nullptr && ending->editor->changed()) {
@@ -189,8 +194,7 @@ Status Session::Impl::ApplyModes(const ast::TransactionModes& modes) {
         transaction->savepoints.empty()) {
       // Nothing has happened yet: begin again at the new level.
       kv::TransactionOptions kv_options;
-      kv_options.isolation =
-          name == "repeatable read" ? kv::Isolation::kSnapshot : kv::Isolation::kSerializable;
+      kv_options.isolation = KvIsolation(name);
       kv_options.read_only = transaction->read_only;
       transaction->editor.reset();
       transaction->access.reset();
