@@ -267,6 +267,7 @@ TEST_F(Store, AFullDiskRefusesWritesUntilThereIsRoom) {
     for (int i = 0; i < 100; ++i) {
       status = PutOne(engine.get(), Key(200), "v");
       if (status.ok()) break;
+      // tidy: allow(sleep) nothing tells when RocksDB has looked
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     ASSERT_OK(status);
@@ -299,6 +300,7 @@ class CrashWriter {
     while (::read(from_child_, &id, sizeof(id)) == sizeof(id)) {
       told_.push_back(id);
       if (told_.size() != count) continue;
+      // tidy: allow(sleep) the kill is to fall anywhere within a commit
       std::this_thread::sleep_for(later);
       ::kill(child_, SIGKILL);
     }
