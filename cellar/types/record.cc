@@ -42,7 +42,7 @@ std::string_view MakeRecord(const std::vector<RecordField>& fields, Arena* arena
   put(&count, 4);
   for (const RecordField& field : fields) {
     uint8_t head[4] = {static_cast<uint8_t>(field.type.id), field.type.array, field.value.is_null(),
-                       0};
+                       static_cast<uint8_t>(NameOf(field).size())};
     put(head, 4);
     put(&field.type.modifier, 4);
     const bool bytes = PhysicalOf(field.type) == Physical::kBytes;

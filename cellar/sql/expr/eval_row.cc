@@ -292,7 +292,9 @@ Result<Datum> EvalRow(const Expr& e, EvalContext& context, const RowBatch* input
       std::vector<RecordField> fields;
       for (const ExprPtr& arg : e.args) {
         CELLAR_TRY_ASSIGN(Datum value, EvalRow(*arg, context, input, row));
-        fields.push_back({arg->type, value});
+        std::string_view name;
+        if (fields.size() < e.names.size()) name = e.names[fields.size()];
+        fields.push_back({arg->type, value, name});
       }
       return Datum::Bytes(MakeRecord(fields, context.arena()));
     }

@@ -38,6 +38,7 @@ ExprPtr CloneExpr(const Expr& expr) {
   out->explicit_cast = expr.explicit_cast;
   out->constant = expr.constant;
   out->slots = expr.slots;
+  out->names = expr.names;
   out->args.reserve(expr.args.size());
   for (const ExprPtr& arg : expr.args) out->args.push_back(CloneExpr(*arg));
   for (const ExprPtr& arg : expr.slot_values) out->slot_values.push_back(CloneExpr(*arg));
@@ -46,7 +47,7 @@ ExprPtr CloneExpr(const Expr& expr) {
 
 bool ExprEquals(const Expr& a, const Expr& b) {
   if (a.kind != b.kind || a.type != b.type || a.function != b.function || a.index != b.index ||
-      a.args.size() != b.args.size() || a.slots != b.slots ||
+      a.args.size() != b.args.size() || a.slots != b.slots || a.names != b.names ||
       a.slot_values.size() != b.slot_values.size()) {
     return false;
   }

@@ -70,6 +70,7 @@ struct Expr {
   bool explicit_cast = false;  // a cast the user wrote: varchar(n) truncates instead of failing
   Value constant;
   std::vector<std::unique_ptr<Expr>> args;
+  std::vector<std::string> names;  // kRow: names of its fields, for JSON; empty is f1, f2, ...
   // kSubplan of a correlated query: slots to fill, and the expressions (over the input batch) to
   // fill them with, before each run. Empty: the subplan runs once per execution and its result is
   // kept.

@@ -58,7 +58,10 @@ void AppendJson(Datum value, Type type, EvalContext& context, std::string* out) 
       int i = 0;
       for (const RecordField& field : RecordFields(value.bytes())) {
         if (i > 0) *out += ',';
-        *out += "\"f" + std::to_string(++i) + "\":";
+        ++i;
+        AppendJsonString(field.name.empty() ? "f" + std::to_string(i) : std::string(field.name),
+                         out);
+        *out += ':';
         AppendJson(field.value, field.type, context, out);
       }
       *out += '}';
@@ -288,17 +291,15 @@ Result<Datum> DeleteIndex(EvalContext& context, const Expr&, Args a) {
                   [&](std::string_view, int64_t at, std::string_view) { return at != index; });
 }
 
-// A path's steps must not be NULL, and must be numbers where they meet an array. Errors: 22004,
-// 22P02.
+// A path's steps must not be NULL, and must be numbers where they meet an array, as far as there is
+// something to meet. Errors: 22004, 22P02.
 Status CheckPath(std::string_view json, const ArrayView& path) {
-  for (size_t i = 0; i < path.size(); ++i) {
+  std::optional<std::string_view> at = json;
+  for (size_t i = 0; i < path.size() && at.has_value() && JsonCount(*at) > 0; ++i) {
     if (path.IsNull(i)) {
       return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
                       "path element at position {} is null", i + 1);
     }
-  }
-  std::optional<std::string_view> at = json;
-  for (size_t i = 0; i < path.size() && at.has_value(); ++i) {
     const std::string_view step = path.Get(i).bytes();
     if (JsonTypeOf(*at) == JsonType::kArray) {
       int64_t index = 0;
@@ -319,6 +320,10 @@ void SetPath(std::string_view json, const ArrayView& path, size_t depth, std::st
   const JsonType type = JsonTypeOf(json);
   if (depth == path.size() || (type != JsonType::kObject && type != JsonType::kArray)) {
     *out += depth == path.size() ? value : json;
+    return;
+  }
+  if (path.IsNull(depth)) {
+    *out += json;
     return;
   }
   const std::string_view step = path.Get(depth).bytes();
@@ -390,6 +395,10 @@ void DeletePath(std::string_view json, const ArrayView& path, size_t depth, std:
     return;
   }
   const bool object = type == JsonType::kObject, last = depth + 1 == path.size();
+  if (path.IsNull(depth)) {
+    *out += json;
+    return;
+  }
   const std::string_view step = path.Get(depth).bytes();
   int64_t wanted = object ? -1 : std::atoll(std::string(step).c_str());
   if (!object && wanted < 0) wanted += static_cast<int64_t>(JsonCount(json));
@@ -685,12 +694,12 @@ void AddJsonb(Registry& r) {
   r.Add(
       "#-(jsonb, text[]) jsonb", CELLAR_SCALAR {
         ArrayView path(a[1].bytes(), MakeType(TypeId::kText));
-        if (path.size() == 0) return a[0];
-        CELLAR_TRY(CheckPath(a[0].bytes(), path));
         if (IsScalar(a[0].bytes())) {
           return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
                           "cannot delete path in scalar");
         }
+        if (path.size() == 0) return a[0];
+        CELLAR_TRY(CheckPath(a[0].bytes(), path));
         std::string out;
         DeletePath(a[0].bytes(), path, 0, &out);
         return TextOf(context, out);
@@ -705,6 +714,22 @@ void AddJsonb(Registry& r) {
       });
 }
 
+// array_to_json and row_to_json with line feeds between the parts.
+Result<Datum> ToPrettyJson(EvalContext& context, const Expr& call, Args a) {
+  std::string json, out;
+  AppendJson(a[0], call.args[0]->type, context, &json);
+  if (!a[1].bool_value()) return TextOf(context, json);
+  std::string_view key, value;
+  JsonCursor cursor(json);
+  while (cursor.Next(&key, &value)) {
+    if (!out.empty()) out += ",\n ";
+    out += key;
+    if (!key.empty()) out += ':';
+    out += value;
+  }
+  return TextOf(context, json.substr(0, 1) + out + json.back());
+}
+
 void AddBuilders(Registry& r) {
   const Volatility stable = Volatility::kStable;
   auto empty_object = CELLAR_SCALAR { return Datum::Bytes("{}"); };
@@ -713,14 +738,8 @@ void AddBuilders(Registry& r) {
   r.Add("jsonb_build_object() jsonb", empty_object);
   r.Add("json_build_array() json", empty_array);
   r.Add("jsonb_build_array() jsonb", empty_array);
-  r.Add(
-      "array_to_json(anyarray, bool) json",
-      CELLAR_SCALAR {
-        std::string out;
-        AppendJson(a[0], call.args[0]->type, context, &out);
-        return TextOf(context, out);
-      },
-      stable);
+  r.Add("array_to_json(anyarray, bool) json", ToPrettyJson, stable);
+  r.Add("row_to_json(record, bool) json", ToPrettyJson, stable);
   auto to_json = CELLAR_SCALAR {
     std::string out;
     AppendJson(a[0], call.args[0]->type, context, &out);

@@ -122,7 +122,7 @@ double AcosQuadrant(double x) {
 double AsinDegrees(double x) { return x >= 0 ? AsinQuadrant(x) : -AsinQuadrant(-x); }
 double AcosDegrees(double x) { return x >= 0 ? AcosQuadrant(x) : 90.0 + AsinQuadrant(-x); }
 double AtanDegrees(double x) { return std::atan(x) / std::atan(1.0) * 45.0; }
-double Sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
+double Sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 double Radians(double x) { return x * (kPi / 180.0); }
 
 Result<Datum> SqrtDouble(EvalContext&, const Expr&, Args a) {
