@@ -62,10 +62,12 @@ bool SameKeyForm(Type value, Type column) {
 
 struct Matcher {
   const Statement& statement;
+  const Physical& physical;
   const LogicalGet& get;
   IdSet own;
 
-  Matcher(const Statement& s, const LogicalGet& g) : statement(s), get(g) {
+  Matcher(const Statement& s, const Physical& p, const LogicalGet& g)
+      : statement(s), physical(p), get(g) {
     for (int id : g.ids) own.Add(id);
   }
 
@@ -74,8 +76,21 @@ struct Matcher {
     const Expr* column = SeeThrough(&expr);
     return column->kind == ExprKind::kColumn && own.Has(column->index) ? column->index : -1;
   }
+  // Needs no column of the table. Subqueries may be asked for single values: they run when the scan
+  // opens.
   bool Outside(const Expr& expr) const {
-    return !IdsOf(statement, expr).Intersects(own) && !IsVolatile(expr) && !HasSubplan(expr);
+    return !physical.Expand(IdsOf(statement, expr)).Intersects(own) && !IsVolatile(expr) &&
+           OnlyValueSubplans(expr);
+  }
+  static bool OnlyValueSubplans(const Expr& expr) {
+    if (expr.kind == ExprKind::kSubplan && expr.subplan_kind != SubplanKind::kScalar &&
+        expr.subplan_kind != SubplanKind::kArray) {
+      return false;
+    }
+    for (const ExprPtr& arg : expr.args) {
+      if (!OnlyValueSubplans(*arg)) return false;
+    }
+    return true;
   }
   bool Usable(int id, const Expr& value) const {
     return id >= 0 && SameKeyForm(value.type, statement.column(id).type) && Outside(value);
@@ -437,7 +452,7 @@ bool Physical::HasIndexOrder(const LogicalGet& get, int id) const {
 
 AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr>& conditions,
                                 const Request& request) const {
-  Matcher matcher(s_, get);
+  Matcher matcher(s_, *this, get);
   std::vector<Probe> searches;
   for (size_t i = 0; i < conditions.size(); ++i) {
     std::optional<Probe> search = matcher.Match(*conditions[i], i);
@@ -640,15 +655,15 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
 Result<Phys> Physical::BuildGet(LogicalGet& get, std::vector<ExprPtr> conditions,
                                 const Request& request) {
   // IS NOT NULL of a column that cannot be NULL says nothing.
-  conditions.erase(std::remove_if(conditions.begin(), conditions.end(),
-                                  [&](const ExprPtr& condition) {
-                                    if (condition->kind != ExprKind::kIsNotNull) return false;
-                                    const Expr& arg = *condition->args[0];
-                                    return arg.kind == ExprKind::kColumn && s_.column(arg.index).not_null &&
-                                           std::find(get.ids.begin(), get.ids.end(), arg.index) !=
-                                               get.ids.end();
-                                  }),
-                   conditions.end());
+  conditions.erase(
+      std::remove_if(conditions.begin(), conditions.end(),
+                     [&](const ExprPtr& condition) {
+                       if (condition->kind != ExprKind::kIsNotNull) return false;
+                       const Expr& arg = *condition->args[0];
+                       return arg.kind == ExprKind::kColumn && s_.column(arg.index).not_null &&
+                              std::find(get.ids.begin(), get.ids.end(), arg.index) != get.ids.end();
+                     }),
+      conditions.end());
   AccessPath path = ChoosePath(get, conditions, request);
   if (path.index == nullptr) {
     return InternalError("table \"{}\" has no readable index", get.table->name);
@@ -736,7 +751,7 @@ Result<Phys> Physical::MakeScan(LogicalGet& get, AccessPath path, std::vector<Ex
 std::optional<LookupPath> Physical::ChooseLookup(const LogicalGet& get, const IdSet& outer,
                                                  const std::vector<const Expr*>& candidates,
                                                  const IdSet& needed) const {
-  Matcher matcher(s_, get);
+  Matcher matcher(s_, *this, get);
   double table_rows = TableRows(*get.table);
   std::optional<LookupPath> best;
   for (const catalog::IndexDescriptor& index : get.table->indexes) {
@@ -764,7 +779,8 @@ std::optional<LookupPath> Physical::ChooseLookup(const LogicalGet& get, const Id
           if (matcher.ColumnOf(*condition.args[side]) != id) continue;
           const Expr& other = *condition.args[1 - side];
           if (!matcher.Usable(id, other)) continue;
-          bool uses_outer = IdsOf(s_, other).Intersects(outer);
+          bool uses_outer = Expand(IdsOf(s_, other)).Intersects(outer);
+          if (HasSubplan(other)) continue;
           if (value != nullptr && (from_outer || !uses_outer)) continue;
           value = &other;
           used = c;

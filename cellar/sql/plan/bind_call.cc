@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cellar/sql/plan/binder.h"
+#include "cellar/types/array.h"
 
 namespace cellar::sql::planning {
 
@@ -42,6 +43,16 @@ bool AggregatesAllowed(Place place) {
 }
 
 }  // namespace
+
+Type SetColumnType(const Expr& call, Type declared) {
+  if (declared.id != TypeId::kAnyelement && declared.id != TypeId::kAnyarray) return declared;
+  for (const ExprPtr& arg : call.args) {
+    Type element = ElementTypeOf(arg->type);
+    if (element.id == TypeId::kInvalid) continue;
+    return declared.id == TypeId::kAnyelement ? element : arg->type;
+  }
+  return call.args.empty() ? declared : call.args[0]->type;
+}
 
 Result<ExprPtr> Binder::CallFunction(std::string_view name, std::vector<ExprPtr> args,
                                      int location) {
@@ -167,7 +178,7 @@ Result<ExprPtr> Binder::BindSetFunction(ExprPtr call, const std::string& name, E
     for (const auto& [column_name, type] : columns) {
       ColumnInfo info;
       info.name = column_name;
-      info.type = type;
+      info.type = SetColumnType(*call, type);
       record->names.push_back(column_name);
       record->ids.push_back(s_.AddColumn(std::move(info)));
     }

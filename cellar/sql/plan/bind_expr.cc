@@ -9,6 +9,9 @@ namespace cellar::sql::planning {
 
 namespace {
 
+// Bound expressions nest, and walks over them recurse.
+constexpr size_t kMaxChainLinks = 4000;
+
 bool IsUnknown(const Expr& expr) { return expr.type.id == TypeId::kUnknown && !expr.type.array; }
 
 ExprPtr UnknownLiteral(std::string_view text, int location) {
@@ -157,6 +160,11 @@ Result<ExprPtr> Binder::BindExpr(const ast::Expr& expr, Env& env) {
     case NodeKind::kOperator: return BindOperator(expr.As<ast::OperatorExpr>(), env);
     case NodeKind::kOperatorChain: {
       const auto& chain = expr.As<ast::OperatorChain>();
+      if (chain.links.size() > kMaxChainLinks) {
+        return SqlError(Code::kLimit, sqlstate::kStatementTooComplex, "stack depth limit exceeded")
+            .WithHint("Write the chain of operators as a list, or in parts.")
+            .WithLocation(expr.location);
+      }
       CELLAR_TRY_ASSIGN(ExprPtr left, BindExpr(*chain.first, env));
       for (const auto& link : chain.links) {
         CELLAR_TRY_ASSIGN(ExprPtr right, BindExpr(*link.right, env));
@@ -350,6 +358,7 @@ Result<ExprPtr> Binder::ColumnFromScope(const ScopeColumn& column, int location)
     row->location = location;
     row->index = static_cast<int>(s_.record_names.size());
     s_.record_names.push_back(column.record->names);
+    row->names = column.record->names;
     for (int id : column.record->ids) row->args.push_back(s_.ColumnExpr(id, location));
     return row;
   }
@@ -372,6 +381,7 @@ Result<ExprPtr> Binder::WholeRow(const ScopeItem& item, int location) {
     names.push_back(column.name);
     row->args.push_back(std::move(field));
   }
+  row->names = names;
   s_.record_names.push_back(std::move(names));
   return row;
 }

@@ -428,7 +428,7 @@ Result<Binder::FromResult> Binder::BindFunctionRef(const ast::FunctionRef& ref, 
       }
     } else if (many) {
       for (const auto& [column_name, type] : call->function->set_columns) {
-        add_column(column_name, type);
+        add_column(column_name, SetColumnType(*call, type));
       }
     } else if (call->kind == ExprKind::kRow && call->index > 0) {
       for (size_t i = 0; i < call->args.size(); ++i) {

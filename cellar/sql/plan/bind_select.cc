@@ -685,8 +685,11 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
   BoundQuery query;
   auto project = std::make_unique<LogicalProject>();
   std::vector<int> target_ids;
+  // A column of an outer query gets an id of its own here: an outer join around this query may null it.
+  IdSet own;
+  AddProduced(*root, &own);
   auto id_of = [&](ExprPtr expr, const std::string& name) {
-    if (expr->kind == ExprKind::kColumn) return expr->index;
+    if (expr->kind == ExprKind::kColumn && own.Has(expr->index)) return expr->index;
     ColumnInfo info;
     info.name = name;
     info.type = expr->type;

@@ -285,6 +285,9 @@ class Binder {
 // known.
 std::string OutputName(const ast::Expr& expr);
 
+// The type of a column of a set-returning call, polymorphic ones resolved by its arguments.
+Type SetColumnType(const Expr& call, Type declared);
+
 // Living columns' positions in `columns`, in ordinal order.
 std::vector<int> LivingColumns(const catalog::TableDescriptor& table);
 

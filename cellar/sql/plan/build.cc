@@ -549,10 +549,6 @@ Result<Phys> Physical::BuildSort(LogicalSort& sort, std::vector<ExprPtr> conditi
   for (const OrderKey& key : keys) {
     if (std::find(cols.begin(), cols.end(), key.id) == cols.end()) cols.push_back(key.id);
   }
-  request.needed.ForEach([&](int id) {
-    if (virtual_.count(id) != 0 && std::find(cols.begin(), cols.end(), id) == cols.end())
-      cols.push_back(id);
-  });
   CELLAR_TRY_ASSIGN(child, Exactly(std::move(child), cols));
   return SortBy(std::move(child), keys, std::move(top));
 }

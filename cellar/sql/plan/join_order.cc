@@ -58,6 +58,21 @@ IdSet Physical::Expand(const IdSet& ids) const {
   return out;
 }
 
+void Physical::SubstituteVirtual(ExprPtr* expr) const {
+  if (virtual_.empty()) return;
+  // Projections over projections take several rounds.
+  for (int round = 0; round < 64; ++round) {
+    std::vector<std::pair<int, const Expr*>> values;
+    VisitExpr(**expr, [&](const Expr& node) {
+      if (node.kind != ExprKind::kColumn) return;
+      auto found = virtual_.find(node.index);
+      if (found != virtual_.end()) values.emplace_back(node.index, found->second.get());
+    });
+    if (values.empty()) return;
+    Substitute(expr, values);
+  }
+}
+
 void Physical::Flatten(LogicalPtr node, JoinTree* tree) {
   switch (node->kind) {
     case LogicalKind::kFilter: {
@@ -266,16 +281,7 @@ void Physical::Strengthen(JoinTree* tree) {
         tree->pool.push_back(std::move(conjunct));
       }
       Flatten(std::move(leaf.tree), tree);
-      for (Conjunct& conjunct : tree->pool) {
-        if (HasSubplan(*conjunct.expr)) continue;
-        std::vector<std::pair<int, const Expr*>> values;
-        conjunct.ids = IdsOf(s_, *conjunct.expr);
-        conjunct.ids.ForEach([&](int id) {
-          auto found = virtual_.find(id);
-          if (found != virtual_.end()) values.emplace_back(id, found->second.get());
-        });
-        if (!values.empty()) Substitute(&conjunct.expr, values);
-      }
+      for (Conjunct& conjunct : tree->pool) SubstituteVirtual(&conjunct.expr);
       changed = true;
       break;
     }
@@ -519,16 +525,19 @@ Physical::JoinOrder Physical::Search(const JoinTree& tree, const IdSet& needed, 
     candidate.method = Method::kLoop;
     candidate.cost = cost + loop;
     bool null_aware = leaf.null_aware;
+    // Rows to be locked or changed are read by scans, so those loop over spans with slots instead.
+    bool scan_only = get != nullptr && (get->lock != RowLock::kNone || get->row_ref >= 0);
     if (get != nullptr && s_.context.enable_lookup_join && !null_aware &&
-        get->lock == RowLock::kNone && get->row_ref < 0) {
+        (!scan_only || leaf.join == JoinKind::kInner)) {
       std::vector<const Expr*> candidates = conditions;
       for (const ExprPtr& condition : leaf.conditions) candidates.push_back(condition.get());
       IdSet used = needed;
       for (const Expr* condition : candidates) AddIds(s_, *condition, &used);
       if (std::optional<LookupPath> path = ChooseLookup(*get, have, candidates, used)) {
-        double lookup = cost + rows * (path->cost * 0.8) + rows * path->matches * kFilterCost;
+        double lookup = cost + rows * (path->cost * (scan_only ? 1.5 : 0.8)) +
+                        rows * path->matches * kFilterCost;
         if (lookup < candidate.cost) {
-          candidate.method = Method::kLookup;
+          candidate.method = scan_only ? Method::kLateral : Method::kLookup;
           candidate.cost = lookup;
           if (leaf.join == JoinKind::kInner && path->unique) {
             candidate.rows = std::min(candidate.rows, rows);
@@ -627,18 +636,7 @@ Result<Phys> Physical::BuildJoins(LogicalPtr node, std::vector<ExprPtr> conditio
     tree.pool.push_back(std::move(conjunct));
   }
   // Projected names in conditions stand for their expressions.
-  for (Conjunct& conjunct : tree.pool) {
-    for (int round = 0; round < 64 && !virtual_.empty(); ++round) {
-      std::vector<std::pair<int, const Expr*>> values;
-      IdsOf(s_, *conjunct.expr).ForEach([&](int id) {
-        auto found = virtual_.find(id);
-        if (found != virtual_.end()) values.emplace_back(id, found->second.get());
-      });
-      if (values.empty()) break;
-      Substitute(&conjunct.expr, values);
-      if (HasSubplan(*conjunct.expr)) break;
-    }
-  }
+  for (Conjunct& conjunct : tree.pool) SubstituteVirtual(&conjunct.expr);
   // Constants first: one that is false leaves nothing.
   for (const Conjunct& conjunct : tree.pool) {
     if (IsFalseOrNullConstant(*conjunct.expr)) {
@@ -665,6 +663,9 @@ Result<Phys> Physical::BuildJoins(LogicalPtr node, std::vector<ExprPtr> conditio
   }
   tree.pool = std::move(pool);
   Strengthen(&tree);
+  for (Leaf& leaf : tree.leaves) {
+    for (ExprPtr& condition : leaf.on) SubstituteVirtual(&condition);
+  }
   // A leaf without columns (SELECT without FROM) joins to nothing.
   if (tree.leaves.size() > 1) {
     std::vector<Leaf> leaves;
@@ -795,18 +796,21 @@ Result<Phys> Physical::BuildJoins(LogicalPtr node, std::vector<ExprPtr> conditio
   for (int id : out.cols) have.Add(id);
   std::vector<int> computed;
   request.needed.ForEach([&](int id) {
-    if (!have.Has(id) && virtual_.count(id) != 0) computed.push_back(id);
+    if (!have.Has(id) && produced.Has(id) && virtual_.count(id) != 0) computed.push_back(id);
   });
   if (computed.empty()) return out;
   std::vector<int> ids;
   bool exact = request.exact != nullptr;
   if (exact) {
-    for (int id : *request.exact) exact = exact && (have.Has(id) || virtual_.count(id) != 0);
+    auto available = [&](int id) {
+      return have.Has(id) || (produced.Has(id) && virtual_.count(id) != 0);
+    };
+    for (int id : *request.exact) exact = exact && available(id);
     // Everything wanted must be among them.
     IdSet listed;
     for (int id : *request.exact) listed.Add(id);
     request.needed.ForEach([&](int id) {
-      if ((have.Has(id) || virtual_.count(id) != 0) && !listed.Has(id)) exact = false;
+      if (available(id) && !listed.Has(id)) exact = false;
     });
   }
   if (exact) {

@@ -92,6 +92,8 @@ class Physical {
   Result<Phys> Build(LogicalPtr node, std::vector<ExprPtr> conditions, const Request& request);
   // The plan's root from a bound query: exactly its columns, in order.
   Status BuildRoot(BoundQuery query);
+  // The ids together with what those among them that are flattened projections use.
+  IdSet Expand(const IdSet& ids) const;
 
  private:
   // build.cc
@@ -210,7 +212,8 @@ class Physical {
   Result<Phys> JoinStep(Phys left, Leaf& leaf, Method method, std::vector<ExprPtr> conditions,
                         const Request& request);
   Result<Phys> Project(Phys child, const std::vector<int>& ids);
-  IdSet Expand(const IdSet& ids) const;  // virtual columns by what they use
+  // Replaces names of flattened projections by their expressions.
+  void SubstituteVirtual(ExprPtr* expr) const;
 
   Statement& s_;
   Plan* plan_;
