@@ -101,7 +101,31 @@ std::string ForeignKeyDefinition(Session::Impl& session, const catalog::TableDes
   return text;
 }
 
+std::string DefaultAsSeen(Session::Impl& session, const std::string& sql) {
+  constexpr std::string_view kStart = "nextval('", kEnd = "'::regclass)";
+  if (!sql.starts_with(kStart) || !sql.ends_with(kEnd)) return sql;
+  const std::string name = sql.substr(kStart.size(), sql.size() - kStart.size() - kEnd.size());
+  Result<uint32_t> oid = session.LookupReg(TypeId::kRegclass, name);
+  if (!oid.ok()) return sql;
+  return fmt::format("nextval({}::regclass)",
+                     sql::QuoteLiteral(session.PrintReg(TypeId::kRegclass, *oid)));
+}
+
 namespace {
+
+// True when the first parenthesis closes at the very end.
+bool IsParenthesised(std::string_view text) {
+  if (text.empty() || text.front() != '(') return false;
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\'') quoted = !quoted;
+    if (quoted) continue;
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')' && --depth == 0) return i + 1 == text.size();
+  }
+  return false;
+}
 
 class CatalogFunctions {
  public:
@@ -181,9 +205,11 @@ class CatalogFunctions {
     return Datum();
   }
 
-  Result<Datum> Expr() { return args_[0]; }
+  // A default's sequence is stored with its schema and printed as the search path asks.
+  Result<Datum> Expr() { return Text(DefaultAsSeen(s_, std::string(args_[0].bytes()))); }
 
   Result<Datum> UserById() {
+    if (Oid(0) == kDatabaseOwnerOid) return Text("pg_database_owner");
     std::optional<Role> role = s_.db->roles->FindByOid(Oid(0));
     return Text(role ? role->name : fmt::format("unknown (OID={})", Oid(0)));
   }
@@ -205,7 +231,10 @@ class CatalogFunctions {
           return Text(KeyConstraintDefinition(*table, index));
       }
       for (const catalog::CheckConstraint& check : table->checks) {
-        if (check.oid == oid) return Text("CHECK (" + check.expression + ")");
+        if (check.oid != oid) continue;
+        const bool pretty = args_.size() > 1 && args_[1].bool_value();
+        const std::string& text = check.expression;
+        return Text(pretty && IsParenthesised(text) ? "CHECK " + text : "CHECK (" + text + ")");
       }
       for (const catalog::ForeignKey& key : table->foreign_keys) {
         if (key.oid == oid) return Text(ForeignKeyDefinition(s_, *table, key));

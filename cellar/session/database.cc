@@ -15,6 +15,7 @@ Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> eng
   impl.options = options;
   impl.engine = std::move(engine);
   CELLAR_TRY_ASSIGN(impl.catalog, catalog::Catalog::Open(impl.engine.get()));
+  impl.tables = std::make_unique<table::TableStore>(impl.engine.get());
   impl.sequences = std::make_unique<SequenceCache>(impl.engine.get());
   impl.roles = std::make_unique<RoleStore>(impl.engine.get());
   CELLAR_TRY(impl.roles->Load());

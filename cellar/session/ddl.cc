@@ -640,7 +640,11 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
                         "schema \"{}\" does not exist", statement.sub_name);
       }
       if (*space == s_.database_id) return UnsupportedError("schema \"public\" cannot be renamed");
-      return Editor().RenameNamespace(*space, statement.new_name);
+      CELLAR_TRY(Editor().RenameNamespace(*space, statement.new_name));
+      for (const catalog::TablePtr& table : Catalog()->ListTables(*space)) {
+        if (table->kind == catalog::RelationKind::kSequence) CELLAR_TRY(FollowSequence(table->id));
+      }
+      return Status();
     }
     case ast::ObjectType::kDatabase: {
       catalog::NamespacePtr space =
@@ -754,7 +758,8 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
   } else {
     next.name = statement.new_name;
   }
-  return Editor().UpdateTable(std::move(next)).status();
+  CELLAR_TRY(Editor().UpdateTable(std::move(next)).status());
+  return table->kind == catalog::RelationKind::kSequence ? FollowSequence(table->id) : Status();
 }
 
 Status Ddl::MoveToSchema(const ast::AlterObjectSchemaStmt& statement) {
@@ -782,6 +787,7 @@ Status Ddl::MoveToSchema(const ast::AlterObjectSchemaStmt& statement) {
     catalog::TableDescriptor follows = *sequence;
     follows.parent = *space;
     CELLAR_TRY(Editor().UpdateTable(std::move(follows)).status());
+    CELLAR_TRY(FollowSequence(sequence->id));
   }
   return Status();
 }

@@ -74,6 +74,10 @@ class Ddl {
   Result<catalog::TablePtr> MakeSerialSequence(const Target& target, const std::string& table_name,
                                                const std::string& column, Type type,
                                                const ast::OptionList& options);
+  // nextval('schema.name'::regclass)
+  std::string SequenceDefault(const catalog::TableDescriptor& sequence);
+  // After the sequence's name or schema has changed: defaults of the columns that own it follow.
+  Status FollowSequence(catalog::TableId sequence);
   Status OwnSequence(catalog::TableId sequence, catalog::TableId table, catalog::ColumnId column);
   static catalog::ColumnDescriptor HiddenRowId();
   std::string ChooseName(const catalog::TableDescriptor& table, const std::string& columns,

@@ -133,8 +133,7 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
       column->identity = command.constraint->generated_always ? catalog::Identity::kAlways
                                                               : catalog::Identity::kByDefault;
       column->sequence = sequence->id;
-      column->default_sql =
-          fmt::format("nextval({}::regclass)", sql::QuoteLiteral(s_.QualifiedName(*sequence)));
+      column->default_sql = SequenceDefault(*sequence);
       const catalog::ColumnId id = column->id;
       CELLAR_TRY(update());
       return OwnSequence(sequence->id, (*table)->id, id);

@@ -181,6 +181,27 @@ Result<catalog::TablePtr> Ddl::MakeSerialSequence(const Target& target,
   return Editor().CreateTable(std::move(sequence));
 }
 
+std::string Ddl::SequenceDefault(const catalog::TableDescriptor& sequence) {
+  return fmt::format("nextval({}::regclass)", sql::QuoteLiteral(sql::QuoteQualified(
+                                                  s_.SchemaName(sequence.parent), sequence.name)));
+}
+
+Status Ddl::FollowSequence(catalog::TableId id) {
+  catalog::TablePtr sequence = Catalog()->GetTable(id);
+  if (sequence == nullptr) return Status();
+  for (const catalog::TablePtr& table : Catalog()->ListTables(sequence->parent)) {
+    catalog::TableDescriptor next = *table;
+    bool changed = false;
+    for (catalog::ColumnDescriptor& column : next.columns) {
+      if (column.dropped || column.sequence != id || column.default_sql.empty()) continue;
+      column.default_sql = SequenceDefault(*sequence);
+      changed = true;
+    }
+    if (changed) CELLAR_TRY(Editor().UpdateTable(std::move(next)).status());
+  }
+  return Status();
+}
+
 Status Ddl::OwnSequence(catalog::TableId id, catalog::TableId table, catalog::ColumnId column) {
   catalog::TablePtr sequence = Catalog()->GetTable(id);
   if (sequence == nullptr) return InternalError("sequence of a new column is gone");
@@ -215,8 +236,7 @@ Result<catalog::ColumnDescriptor> Ddl::MakeColumn(const ast::ColumnDef& definiti
     CELLAR_TRY_ASSIGN(catalog::TablePtr sequence,
                       MakeSerialSequence(target, table_name, column.name, column.type, {}));
     column.sequence = sequence->id;
-    column.default_sql =
-        fmt::format("nextval({}::regclass)", sql::QuoteLiteral(s_.QualifiedName(*sequence)));
+    column.default_sql = SequenceDefault(*sequence);
   }
   for (const ast::Constraint& constraint : definition.constraints) {
     if (constraint.kind != ast::ConstraintKind::kIdentity) continue;
@@ -231,8 +251,7 @@ Result<catalog::ColumnDescriptor> Ddl::MakeColumn(const ast::ColumnDef& definiti
         catalog::TablePtr sequence,
         MakeSerialSequence(target, table_name, column.name, column.type, constraint.options));
     column.sequence = sequence->id;
-    column.default_sql =
-        fmt::format("nextval({}::regclass)", sql::QuoteLiteral(s_.QualifiedName(*sequence)));
+    column.default_sql = SequenceDefault(*sequence);
   }
   return column;
 }

@@ -158,7 +158,7 @@ class InformationSchema {
             .Text("is_generated", column.generated_sql.empty() ? "NEVER" : "ALWAYS")
             .TextOrNull("generation_expression", column.generated_sql)
             .Text("is_updatable", at.table->kind == catalog::RelationKind::kTable ? "YES" : "NO");
-        if (!identity) row_.TextOrNull("column_default", column.default_sql);
+        if (!identity) row_.TextOrNull("column_default", DefaultAsSeen(s_, column.default_sql));
         if (identity) {
           row_.Text("identity_generation",
                     column.identity == catalog::Identity::kAlways ? "ALWAYS" : "BY DEFAULT");

@@ -25,6 +25,8 @@ namespace {
 constexpr int kMaxRetries = 50;
 constexpr size_t kMaxPrepared = 10000;
 constexpr size_t kMaxPortals = 10000;
+// An execution that handled more rows is not kept for the next run: its buffers are large.
+constexpr uint64_t kMaxSpareRows = 64;
 // A plan is made anew after this long, so that it follows the tables' sizes.
 constexpr int64_t kPlanLifeMicros = int64_t{20} * 1000000;
 constexpr int64_t kEstimateLifeMicros = int64_t{10} * 1000000;
@@ -94,8 +96,9 @@ std::vector<ResultColumn> ColumnsOf(const sql::Plan& plan) {
   return columns;
 }
 
-// Rows [start, end) of a batch, borrowing its bytes.
-void Slice(const RowBatch& from, size_t start, size_t end, RowBatch* to) {
+}  // namespace
+
+void SliceBatch(const RowBatch& from, size_t start, size_t end, RowBatch* to) {
   to->columns().resize(from.num_columns());
   for (size_t c = 0; c < from.num_columns(); ++c) {
     const ColumnVector& source = from.column(c);
@@ -107,7 +110,26 @@ void Slice(const RowBatch& from, size_t start, size_t end, RowBatch* to) {
   to->SetSize(end - start);
 }
 
-}  // namespace
+StatementScope::StatementScope(Session::Impl* session, ResultSink* sink) : session_(session) {
+  session->current_sink = sink;
+  const int64_t timeout = session->settings.hot().statement_timeout_ms;
+  if (timeout <= 0) return;
+  timed_ = true;
+  session->cancel.SetDeadline(std::chrono::steady_clock::now() +
+                              std::chrono::milliseconds(timeout));
+}
+
+StatementScope::~StatementScope() {
+  session_->current_sink = nullptr;
+  if (timed_) session_->cancel.SetDeadline(std::chrono::steady_clock::time_point());
+  if (!session_->db->shutting_down.load(std::memory_order_relaxed)) session_->cancel.Clear();
+}
+
+bool Session::Impl::RetryAfter(const Status& status, int attempt) {
+  if (!ShouldRetry(status) || attempt >= kMaxRetries) return false;
+  BackOff(attempt, NextRandom(random_state));
+  return true;
+}
 
 // ---- Session::Impl
 // ----------------------------------------------------------------------------------------
@@ -173,17 +195,8 @@ sql::PlannerContext Session::Impl::MakePlannerContext(std::span<const Type> para
       if (at != db->estimates.end() && now - at->second.made_micros < kEstimateLifeMicros)
         return at->second.rows;
     }
-    std::unique_ptr<kv::Transaction> reader;
-    std::optional<table::Access> own;
-    table::Access* access = transaction != nullptr ? transaction->access.get() : nullptr;
-    if (access == nullptr) {
-      kv::TransactionOptions kv_options;
-      kv_options.read_only = true;
-      reader = db->engine->Begin(kv_options);
-      own.emplace(reader.get(), &cancel);
-      access = &*own;
-    }
-    Result<uint64_t> rows = access->EstimateRows(table);
+    Result<uint64_t> rows = transaction != nullptr ? transaction->access->EstimateRows(table)
+                                                   : db->tables->EstimateRows(table);
     const double estimate = rows.ok() ? static_cast<double>(*rows) : 1000;
     std::lock_guard lock(db->estimates_mutex);
     db->estimates[table.id.value] = {estimate, now};
@@ -313,7 +326,7 @@ Result<std::shared_ptr<Prepared>> Session::Impl::Prepare(
       auto portal = portals.find(fetch.cursor);
       if (!fetch.move && portal != portals.end()) {
         prepared->returns_rows = true;
-        prepared->columns = portal->second->columns;
+        prepared->columns = portal->second->result_columns();
       }
       break;
     }
@@ -353,10 +366,24 @@ Status Session::Impl::StartPortal(Portal* portal) {
   portal->catalog = std::move(catalog);
   environment.lock_timeout_ms = settings.hot().lock_timeout_ms;
   environment.memory_limit_bytes = db->options.memory_limit_bytes;
-  CELLAR_TRY_ASSIGN(portal->execution, sql::Execution::Open(prepared.plan, environment));
+  if (prepared.spare != nullptr && prepared.spare->plan() == prepared.plan.get()) {
+    portal->execution = std::move(prepared.spare);
+    CELLAR_TRY(portal->execution->Restart(environment));
+  } else {
+    prepared.spare.reset();
+    CELLAR_TRY_ASSIGN(portal->execution, sql::Execution::Open(prepared.plan, environment));
+  }
   portal->started = true;
-  portal->columns = prepared.columns;
   return Status();
+}
+
+void Session::Impl::Recycle(Portal* portal) {
+  std::unique_ptr<sql::Execution> execution = std::move(portal->execution);
+  portal->pending = nullptr;
+  if (execution == nullptr || !execution->restartable()) return;
+  if (execution->rows_affected() > kMaxSpareRows) return;
+  execution->Release();
+  portal->prepared->spare = std::move(execution);
 }
 
 Result<ExecuteOutcome> Session::Impl::PumpPortal(Portal* portal, uint64_t max_rows,
@@ -385,7 +412,7 @@ Result<ExecuteOutcome> Session::Impl::PumpPortal(Portal* portal, uint64_t max_ro
     }
     if (!columns_sent) {
       *sent = true;
-      CELLAR_TRY(sink->OnColumns(portal->columns));
+      CELLAR_TRY(sink->OnColumns(portal->result_columns()));
       columns_sent = true;
     }
     const size_t available = portal->pending->size() - portal->pending_row;
@@ -394,7 +421,7 @@ Result<ExecuteOutcome> Session::Impl::PumpPortal(Portal* portal, uint64_t max_ro
     if (count == portal->pending->size()) {
       CELLAR_TRY(sink->OnRows(*portal->pending));
     } else {
-      Slice(*portal->pending, portal->pending_row, portal->pending_row + count, &slice);
+      SliceBatch(*portal->pending, portal->pending_row, portal->pending_row + count, &slice);
       CELLAR_TRY(sink->OnRows(slice));
     }
     portal->rows_sent += count;
@@ -406,7 +433,7 @@ Result<ExecuteOutcome> Session::Impl::PumpPortal(Portal* portal, uint64_t max_ro
   }
   if (!columns_sent) {
     *sent = true;
-    CELLAR_TRY(sink->OnColumns(portal->columns));
+    CELLAR_TRY(sink->OnColumns(portal->result_columns()));
   }
   return ExecuteOutcome::kComplete;
 }
@@ -479,28 +506,6 @@ class WatchingSink : public ResultSink {
   }
   ResultSink* sink_;
   bool touched_ = false;
-};
-
-// Arms the statement timeout for the time of one client message.
-class StatementScope {
- public:
-  StatementScope(Session::Impl* session, ResultSink* sink) : session_(session) {
-    session->current_sink = sink;
-    const int64_t timeout = session->settings.hot().statement_timeout_ms;
-    session->cancel.SetDeadline(timeout > 0 ? std::chrono::steady_clock::now() +
-                                                  std::chrono::milliseconds(timeout)
-                                            : std::chrono::steady_clock::time_point());
-  }
-  ~StatementScope() {
-    session_->current_sink = nullptr;
-    session_->cancel.SetDeadline(std::chrono::steady_clock::time_point());
-    if (!session_->db->shutting_down.load(std::memory_order_relaxed)) session_->cancel.Clear();
-  }
-  StatementScope(const StatementScope&) = delete;
-  StatementScope& operator=(const StatementScope&) = delete;
-
- private:
-  Session::Impl* session_;
 };
 
 }  // namespace
@@ -698,7 +703,6 @@ Status Session::Bind(const std::string& portal_name, const std::string& statemen
     auto portal = std::make_unique<Portal>();
     portal->name = portal_name;
     portal->prepared = prepared;
-    portal->columns = prepared->columns;
     for (size_t i = 0; i < parameters.size(); ++i) {
       const BoundParameter& parameter = parameters[i];
       Type type = prepared->parameter_types[i];
@@ -737,7 +741,7 @@ Result<std::vector<ResultColumn>> Session::DescribePortal(const std::string& nam
   }
   const Portal& portal = *at->second;
   *returns_rows = portal.materialized || portal.prepared->returns_rows;
-  return portal.columns;
+  return portal.result_columns();
 }
 
 Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t max_rows,
@@ -783,10 +787,9 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
       Result<ExecuteOutcome> outcome = once();
       std::string tag;
       if (outcome.ok() && *outcome == ExecuteOutcome::kComplete) {
-        tag = impl.CompletionTag(*portal);
+        tag = portal->tag = impl.CompletionTag(*portal);
+        impl.Recycle(portal);
         if (alone && !impl.in_block && impl.transaction != nullptr) {
-          portal->execution.reset();
-          portal->pending = nullptr;
           // The commit would drop portals that run in the transaction; this one is done.
           std::unique_ptr<Portal> kept = std::move(impl.portals[name]);
           impl.portals.erase(name);

@@ -131,6 +131,7 @@ struct Database::Impl {
   std::unique_ptr<kv::Engine> engine;
   std::unique_ptr<catalog::Catalog> catalog;
   SystemCatalog system;
+  std::unique_ptr<table::TableStore> tables;
   std::unique_ptr<SequenceCache> sequences;
   std::unique_ptr<RoleStore> roles;
   NotificationHub notifications;
@@ -162,6 +163,7 @@ struct Prepared {
   uint64_t plan_generation = 0;  // of the catalog
   uint64_t settings_generation = 0;
   int64_t planned_micros = 0;
+  std::unique_ptr<sql::Execution> spare;  // of this plan, released: the next portal restarts it
   std::vector<Type> parameter_types;
   std::vector<ResultColumn> columns;
   bool returns_rows = false;
@@ -188,8 +190,11 @@ struct Portal {
   // Results of utility statements and of cursors that scroll or outlive their transaction.
   bool materialized = false;
   RowBatch rows;
-  size_t position = 0;  // rows before it have been fetched
-  std::vector<ResultColumn> columns;
+  size_t position = 0;                // rows before it have been fetched
+  std::vector<ResultColumn> columns;  // empty: those of `prepared`
+  const std::vector<ResultColumn>& result_columns() const {
+    return columns.empty() ? prepared->columns : columns;
+  }
   bool cursor = false, scroll = false, hold = false;
   std::string query_text;
 };
@@ -214,6 +219,14 @@ struct TransactionState {
   std::vector<catalog::TableId> dropped_sequences;
 };
 
+// A run of a DirectStatement whose rows come straight from the session's transaction.
+class DirectRun {
+ public:
+  virtual ~DirectRun() = default;
+  // The transaction is about to end.
+  virtual void Interrupt() = 0;
+};
+
 struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Impl(Database::Impl* database, SessionOptions options);
   ~Impl() override;
@@ -233,6 +246,11 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Status EnsurePlan(Prepared* prepared);
   sql::PlannerContext MakePlannerContext(std::span<const Type> parameter_types);
   Status StartPortal(Portal* portal);
+  // Gives the execution of a finished portal back for the statement's next run.
+  void Recycle(Portal* portal);
+  // Whether a statement that failed with `status` for the attempt-th time (from 0), and is its own
+  // transaction, may run again; waits a little first.
+  bool RetryAfter(const Status& status, int attempt);
   Result<ExecuteOutcome> PumpPortal(Portal* portal, uint64_t max_rows, ResultSink* sink,
                                     bool send_columns, bool* sent);
   std::string CompletionTag(const Portal& portal) const;
@@ -250,6 +268,7 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   void Rollback();
   // After an error: the block is failed, or the implicit transaction rolled back.
   void Fail();
+  void InterruptDirectRuns();
   Status RunTransactionStatement(const ast::TransactionStmt& statement, ResultSink* sink,
                                  std::string* tag);
   Status ApplyModes(const ast::TransactionModes& modes);
@@ -334,11 +353,28 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
 
   std::map<std::string, std::shared_ptr<Prepared>> statements;
   std::map<std::string, std::unique_ptr<Portal>> portals;
+  std::vector<DirectRun*> direct_runs;  // open ones
   std::map<uint64_t, int64_t> sequence_values;  // currval by relation oid
   std::optional<uint32_t> last_sequence;
   uint64_t random_state[2] = {0, 0};
   ResultSink* current_sink = nullptr;  // while a statement runs, for notices
 };
+
+// Arms the statement timeout for the time of one client message.
+class StatementScope {
+ public:
+  StatementScope(Session::Impl* session, ResultSink* sink);
+  ~StatementScope();
+  StatementScope(const StatementScope&) = delete;
+  StatementScope& operator=(const StatementScope&) = delete;
+
+ private:
+  Session::Impl* session_;
+  bool timed_ = false;
+};
+
+// Rows [start, end) of a batch, borrowing its bytes.
+void SliceBatch(const RowBatch& from, size_t start, size_t end, RowBatch* to);
 
 // Microseconds since 2000-01-01 UTC.
 int64_t NowMicros();

@@ -268,7 +268,7 @@ class Generator {
     };
     emit(kPgCatalogOid, "pg_catalog", kOwnerOid);
     emit(99, "pg_toast", kOwnerOid);
-    emit(s_.NamespaceOid(s_.database_id), "public", kOwnerOid);
+    emit(s_.NamespaceOid(s_.database_id), "public", kDatabaseOwnerOid);
     emit(kInformationSchemaOid, "information_schema", kOwnerOid);
     for (const catalog::NamespacePtr& space : Schemas())
       emit(s_.NamespaceOid(space->id), space->name, OwnerOid(space->owner));

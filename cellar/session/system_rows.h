@@ -51,6 +51,9 @@ class SystemRow {
 bool GenerateInformationSchema(Session::Impl& session, const sql::VirtualTable& table,
                                RowBatch* rows);
 
+// The role that owns every schema public.
+inline constexpr uint32_t kDatabaseOwnerOid = 6171;
+
 // The oid of a virtual schema.
 inline constexpr uint32_t kPgCatalogOid = 11, kInformationSchemaOid = 13000;
 
@@ -63,6 +66,8 @@ std::vector<Attribute> AttributesOf(const catalog::TableDescriptor& table);
 int16_t AttributeNumber(const catalog::TableDescriptor& table, catalog::ColumnId column);
 
 // catalog_functions.cc
+// A column default with its sequence named as the search path asks.
+std::string DefaultAsSeen(Session::Impl& session, const std::string& sql);
 std::string IndexDefinition(Session::Impl& session, const catalog::TableDescriptor& table,
                             const catalog::IndexDescriptor& index, int column, bool pretty);
 std::string KeyConstraintDefinition(const catalog::TableDescriptor& table,

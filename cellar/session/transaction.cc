@@ -41,7 +41,10 @@ Status Session::Impl::EnsureTransaction(bool read_only_autocommit) {
   kv_options.read_only = begun->read_only || read_only_autocommit;
   kv_options.autocommit = !in_block && read_only_autocommit;
   begun->kv = db->engine->Begin(kv_options);
-  begun->access = std::make_unique<table::Access>(begun->kv.get(), &cancel);
+  begun->access = std::make_unique<table::Access>(begun->kv.get(), &cancel, db->tables.get());
+  begun->access->set_format(settings.format());
+  begun->access->set_move_over_reads(kv_options.isolation == kv::Isolation::kSnapshot &&
+                                     hot.isolation != "repeatable read");
   begun->start_micros = NowMicros();
   settings.mutable_format()->now_micros = begun->start_micros;
   transaction = std::move(begun);
@@ -89,6 +92,7 @@ Status Session::Impl::Commit(ResultSink* sink) {
     failed = false;
     return Status();
   }
+  InterruptDirectRuns();
   // Cursors WITH HOLD read the rest of their rows now; other portals end with the transaction.
   Status status;
   for (auto at = portals.begin(); at != portals.end();) {
@@ -147,7 +151,13 @@ Status Session::Impl::Commit(ResultSink* sink) {
   return status;
 }
 
+void Session::Impl::InterruptDirectRuns() {
+  for (DirectRun* run : direct_runs) run->Interrupt();
+  direct_runs.clear();
+}
+
 void Session::Impl::Rollback() {
+  InterruptDirectRuns();
   for (auto at = portals.begin(); at != portals.end();) {
     Portal& portal = *at->second;
     at = portal.hold && portal.materialized && portal.execution == nullptr ? std::next(at)
@@ -172,6 +182,7 @@ void Session::Impl::Fail() {
   failed = true;
   // Without a savepoint to return to there is nothing to keep: locks go now.
   if (transaction != nullptr && transaction->savepoints.empty()) {
+    InterruptDirectRuns();
     portals.clear();
     transaction->editor.reset();
     transaction->access.reset();
@@ -199,7 +210,10 @@ Status Session::Impl::ApplyModes(const ast::TransactionModes& modes) {
       transaction->editor.reset();
       transaction->access.reset();
       transaction->kv = db->engine->Begin(kv_options);
-      transaction->access = std::make_unique<table::Access>(transaction->kv.get(), &cancel);
+      transaction->access =
+          std::make_unique<table::Access>(transaction->kv.get(), &cancel, db->tables.get());
+      transaction->access->set_format(settings.format());
+      transaction->access->set_move_over_reads(name != "repeatable read" && name != "serializable");
       transaction->required.clear();
     }
   }
@@ -307,6 +321,7 @@ Status Session::Impl::RunTransactionStatement(const ast::TransactionStmt& statem
       else
         transaction->editor.reset();
       settings.RollbackTo(savepoint.settings);
+      InterruptDirectRuns();
       for (auto at = portals.begin(); at != portals.end();) {
         at = at->second->execution != nullptr ? portals.erase(at) : std::next(at);
       }

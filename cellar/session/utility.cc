@@ -384,7 +384,7 @@ Status Session::Impl::RunFetch(const ast::FetchStmt& statement, Portal* out, std
         // Forget passed rows: the store starts at the current position again.
         RowBatch rest;
         std::vector<Type> types;
-        for (const ResultColumn& column : cursor.columns) types.push_back(column.type);
+        for (const ResultColumn& column : cursor.result_columns()) types.push_back(column.type);
         rest.Reset(types);
         std::vector<uint32_t> left;
         for (size_t row = static_cast<size_t>(position); row < cursor.rows.size(); ++row) {
@@ -443,9 +443,9 @@ Status Session::Impl::RunFetch(const ast::FetchStmt& statement, Portal* out, std
     *tag = fmt::format("MOVE {}", picks.size());
     return Status();
   }
-  out->columns = cursor.columns;
+  out->columns = cursor.result_columns();
   std::vector<Type> types;
-  for (const ResultColumn& column : cursor.columns) types.push_back(column.type);
+  for (const ResultColumn& column : cursor.result_columns()) types.push_back(column.type);
   out->rows.Reset(types);
   std::vector<uint32_t> rows(picks.begin(), picks.end());
   out->rows.AppendRows(cursor.rows, rows);
@@ -505,8 +505,8 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
       CELLAR_TRY(EvaluateExecuteArguments(statement, *target, &run.arena, &run.parameters));
       CELLAR_TRY(StartPortal(&run));
       std::vector<Type> types;
-      for (const ResultColumn& column : run.columns) types.push_back(column.type);
-      portal->columns = run.columns;
+      for (const ResultColumn& column : run.result_columns()) types.push_back(column.type);
+      portal->columns = run.result_columns();
       portal->rows.Reset(types);
       while (true) {
         CELLAR_TRY_ASSIGN(const RowBatch* batch, run.execution->Next());

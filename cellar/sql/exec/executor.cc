@@ -10,12 +10,37 @@ struct Execution::Impl {
   exec::ExecState state;
   std::unique_ptr<exec::Subplans> subplans;
   exec::OperatorPtr root;
+  bool restartable = false;
   bool counts_output = false;
   bool done = false;
 };
 
 Execution::Execution(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Execution::~Execution() = default;
+
+namespace {
+
+bool IsRestartable(const Plan& plan) {
+  if (!plan.subplans.empty() || !plan.ctes.empty() || plan.num_work_tables != 0) return false;
+  for (const PlanNode* node = plan.root.get();; node = node->children[0].get()) {
+    switch (node->kind) {
+      case PlanKind::kResult:
+      case PlanKind::kValues:
+      case PlanKind::kScan:
+      case PlanKind::kFilter:
+      case PlanKind::kProject:
+      case PlanKind::kLimit:
+      case PlanKind::kInsert:
+      case PlanKind::kUpdate:
+      case PlanKind::kDelete: break;
+      default: return false;
+    }
+    if (node->children.empty()) return true;
+    if (node->children.size() > 1) return false;
+  }
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Execution>> Execution::Open(std::shared_ptr<const Plan> plan,
                                                    const ExecEnvironment& environment) {
@@ -33,9 +58,32 @@ Result<std::unique_ptr<Execution>> Execution::Open(std::shared_ptr<const Plan> p
   impl->subplans = std::make_unique<exec::Subplans>(&state);
   state.context->subplans = impl->subplans.get();
   impl->counts_output = impl->plan->kind == StatementKind::kSelect;
+  impl->restartable = !environment.analyze && IsRestartable(*impl->plan);
   CELLAR_TRY_ASSIGN(impl->root, exec::Build(*impl->plan->root, &state));
   CELLAR_TRY(impl->root->Open());
   return std::make_unique<Execution>(std::move(impl));
+}
+
+bool Execution::restartable() const { return impl_->restartable; }
+
+const Plan* Execution::plan() const { return impl_->plan.get(); }
+
+Status Execution::Restart(const ExecEnvironment& environment) {
+  exec::ExecState& state = impl_->state;
+  state.env = environment;
+  state.context = environment.context;
+  state.rows_affected = 0;
+  state.context->exec_parameters.assign(impl_->plan->num_slots, Datum());
+  state.context->exec_parameter_types.assign(impl_->plan->num_slots, MakeType(TypeId::kInt8));
+  state.context->subplans = impl_->subplans.get();
+  impl_->done = false;
+  return impl_->root->Open();
+}
+
+void Execution::Release() {
+  for (exec::Operator* scan : impl_->state.scans) scan->Release();
+  impl_->state.env = ExecEnvironment();
+  impl_->state.context = nullptr;
 }
 
 Result<const RowBatch*> Execution::Next() {

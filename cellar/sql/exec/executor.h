@@ -48,6 +48,15 @@ class Execution {
                                                  const ExecEnvironment& environment);
   ~Execution();
 
+  // Whether Restart may be called: a chain of operators that keep nothing from run to run.
+  bool restartable() const;
+  // A fresh run of the same plan in a new environment, as Open would start it, without building the
+  // operators again.
+  Status Restart(const ExecEnvironment& environment);
+  // Lets go of what belongs to the transaction; only Restart may follow.
+  void Release();
+  const Plan* plan() const;
+
   // The next batch (never empty), or null at the end; valid until the next call. Statements that
   // change rows do all their work in the first call.
   Result<const RowBatch*> Next();

@@ -34,6 +34,7 @@ struct ExecState {
   };
   std::vector<Cte> ctes;
   std::vector<const RowBatch*> work_tables;
+  std::vector<Operator*> scans;  // those that hold something of the transaction between calls
 
   table::Access& access() { return *env.access; }
   Status CheckMemory(size_t bytes) const;
@@ -57,6 +58,8 @@ class Operator {
     return TimedNext();
   }
   const PlanNode& node() const { return node_; }
+  // Drops what belongs to the transaction. Only Open may follow.
+  virtual void Release() {}
 
  protected:
   virtual Status DoOpen() = 0;

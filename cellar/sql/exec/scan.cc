@@ -75,7 +75,9 @@ class ScanOperator : public Operator {
   ScanOperator(const PlanNode& node, ExecState* state)
       : Operator(node, state), scan_(node.As<ScanNode>()) {
     if (scan_.filter) filter_.emplace(scan_.filter.get());
+    state->scans.push_back(this);
   }
+  void Release() override { reader_.reset(); }
 
  protected:
   Status DoOpen() override {
