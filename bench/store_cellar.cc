@@ -1,0 +1,327 @@
+// Cellar embedded: prepared statements of a session, as cellar/db.h runs them, and the tables below
+// them without SQL.
+#include <endian.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "bench/store.h"
+#include "cellar/catalog/catalog.h"
+#include "cellar/server/store.h"
+#include "cellar/session/session.h"
+#include "cellar/table/access.h"
+
+namespace cellar::bench {
+namespace {
+
+constexpr size_t kCacheBytes = size_t{256} << 20;
+
+void Check(const Status& status) {
+  if (!status.ok()) Die("cellar: " + status.ToString());
+}
+template <typename T>
+T Check(Result<T> result) {
+  Check(result.status());
+  return std::move(result).value();
+}
+
+// Touches every value of a batch, as a program that reads rows does.
+struct Reading {
+  uint64_t seen = 0;
+  double sum = 0;
+  void Add(const RowBatch& batch) {
+    for (size_t row = 0; row < batch.size(); ++row) {
+      for (const ColumnVector& column : batch.columns()) {
+        if (column.IsNull(row)) continue;
+        switch (column.physical()) {
+          case Physical::kInt64: seen += static_cast<uint64_t>(column.ints()[row]); break;
+          case Physical::kDouble: sum += column.doubles()[row]; break;
+          case Physical::kBytes: seen += static_cast<unsigned char>(column.bytes()[row][0]); break;
+        }
+      }
+    }
+  }
+};
+
+class Sink : public session::ResultSink {
+ public:
+  Status OnColumns(std::span<const session::ResultColumn>) override { return Status(); }
+  Status OnRows(const RowBatch& batch) override {
+    rows += static_cast<int64_t>(batch.size());
+    if (batch.size() > 0 && batch.num_columns() > 0 &&
+        batch.column(0).physical() == Physical::kInt64)
+      last_number = batch.column(0).ints()[0];
+    reading.Add(batch);
+    return Status();
+  }
+  Status OnComplete(std::string_view) override { return Status(); }
+  Status OnEmptyQuery() override { return Status(); }
+  Status OnNotice(const session::Notice&) override { return Status(); }
+  Status OnParameter(std::string_view, std::string_view) override { return Status(); }
+  Status OnNotification(int32_t, std::string_view, std::string_view) override { return Status(); }
+  Status OnCopyIn(int, bool) override { return Status(); }
+  Result<bool> ReadCopyData(std::string* chunk) override {
+    if (copy == nullptr || next_piece == copy->size()) return false;
+    *chunk = std::move((*copy)[next_piece++]);
+    return true;
+  }
+  Status OnCopyOut(int, bool) override { return Status(); }
+  Status OnCopyData(std::string_view) override { return Status(); }
+  Status OnCopyOutEnd() override { return Status(); }
+
+  int64_t rows = 0, last_number = 0;
+  Reading reading;
+  std::vector<std::string>* copy = nullptr;
+  size_t next_piece = 0;
+};
+
+class SessionClient : public Client {
+ public:
+  explicit SessionClient(session::Database* database)
+      : session_(Check(session::Session::Open(database, {}))) {
+    Parse("begin", "BEGIN");
+    Parse("commit", "COMMIT");
+    Parse("by_id", "SELECT * FROM rows WHERE id = $1");
+    Parse("by_k", "SELECT * FROM rows WHERE k = $1");
+    Parse("range", "SELECT * FROM rows WHERE id >= $1 AND id < $2");
+    Parse("sum", "SELECT sum(qty) FROM rows");
+    Parse("count", "SELECT count(*) FROM rows");
+    Parse("insert", "INSERT INTO rows VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10)");
+    Parse("update", "UPDATE rows SET qty = qty + 1 WHERE id = $1");
+  }
+  void Begin() override { Run("begin", {}); }
+  void Commit() override { Run("commit", {}); }
+  int64_t PointById(int64_t id) override {
+    const uint64_t bytes = htobe64(static_cast<uint64_t>(id));
+    return Run("by_id", {{false, true, View(bytes)}});
+  }
+  int64_t PointByK(int32_t k) override {
+    const uint32_t bytes = htobe32(static_cast<uint32_t>(k));
+    return Run("by_k", {{false, true, View(bytes)}});
+  }
+  int64_t Range(int64_t start, int64_t end) override {
+    const uint64_t low = htobe64(static_cast<uint64_t>(start));
+    const uint64_t high = htobe64(static_cast<uint64_t>(end));
+    return Run("range", {{false, true, View(low)}, {false, true, View(high)}});
+  }
+  int64_t SumQty() override {
+    Run("sum", {});
+    return sink_.last_number;
+  }
+  int64_t Count() override {
+    Run("count", {});
+    return sink_.last_number;
+  }
+  void Insert(const Row& row) override {
+    const uint64_t id = htobe64(static_cast<uint64_t>(row.id));
+    const uint32_t k = htobe32(static_cast<uint32_t>(row.k));
+    const uint64_t at = htobe64(static_cast<uint64_t>(row.at));
+    uint64_t price = 0;
+    std::memcpy(&price, &row.price, sizeof price);
+    price = htobe64(price);
+    const uint32_t qty = htobe32(static_cast<uint32_t>(row.qty));
+    const char flag = row.flag ? 1 : 0;
+    const uint64_t code = htobe64(static_cast<uint64_t>(row.code));
+    Run("insert", {{false, true, View(id)},
+                   {false, true, View(k)},
+                   {false, true, View(at)},
+                   {false, true, View(price)},
+                   {false, true, row.name},
+                   {false, true, row.kind},
+                   {false, true, View(qty)},
+                   {false, true, View(flag)},
+                   {false, true, row.note},
+                   {!row.has_code, true, View(code)}});
+  }
+  void AddToQty(int64_t id) override {
+    const uint64_t bytes = htobe64(static_cast<uint64_t>(id));
+    Run("update", {{false, true, View(bytes)}});
+  }
+
+ private:
+  template <typename T>
+  static std::string_view View(const T& bytes) {
+    return {reinterpret_cast<const char*>(&bytes), sizeof bytes};
+  }
+  void Parse(const std::string& name, std::string_view text) {
+    Check(session_->Parse(name, text, {}, &sink_));
+  }
+  // As a wire client's Bind, Execute, Sync. Conflicts of concurrent writers are run again.
+  int64_t Run(const std::string& name, std::initializer_list<session::BoundParameter> parameters) {
+    while (true) {
+      sink_.rows = 0;
+      const Status status = Once(name, parameters);
+      if (status.ok()) return sink_.rows;
+      if (status.code() != Code::kConflict) Check(status);
+    }
+  }
+  Status Once(const std::string& name, std::initializer_list<session::BoundParameter> parameters) {
+    Status status = session_->Bind("", name, {parameters.begin(), parameters.size()});
+    if (status.ok()) status = session_->ExecutePortal("", 0, true, &sink_).status();
+    if (!status.ok()) session_->Fail();
+    Status end = session_->Sync(&sink_);
+    return status.ok() ? std::move(end) : std::move(status);
+  }
+
+  std::unique_ptr<session::Session> session_;
+  Sink sink_;
+};
+
+class CellarStore : public Store {
+ public:
+  explicit CellarStore(const std::string& directory) {
+    server::StoreOptions options;
+    options.directory = directory;
+    options.cache_bytes = kCacheBytes;
+    database_ = Check(server::OpenDatabase(options));
+  }
+  std::string name() const override { return "cellar"; }
+
+  void Prepare(const std::vector<Row>& rows) override { pieces_ = CopyText(rows); }
+  void Load(const std::vector<Row>& rows) override {
+    Run(kCreateTable);
+    Run("COPY rows FROM STDIN");
+    pieces_.clear();
+  }
+  void CreateIndex() override { Run(kCreateIndex); }
+  void Settle() override { Run("VACUUM ANALYZE rows"); }
+  std::unique_ptr<Client> Connect() override {
+    return std::make_unique<SessionClient>(database_.get());
+  }
+  session::Database* database() { return database_.get(); }
+
+ private:
+  void Run(std::string_view text) {
+    Sink sink;
+    sink.copy = &pieces_;
+    Check(Check(session::Session::Open(database_.get(), {}))->ExecuteSimple(text, &sink));
+  }
+  std::unique_ptr<session::Database> database_;
+  std::vector<std::string> pieces_;
+};
+
+class TableClient : public Client {
+ public:
+  TableClient(kv::Engine* engine, table::TableStore* tables, table::TablePtr table)
+      : engine_(engine), tables_(tables), table_(std::move(table)) {
+    for (const catalog::ColumnDescriptor& column : table_->columns) columns_.push_back(column.id);
+  }
+  void Begin() override {
+    transaction_ = engine_->Begin({.read_only = true});
+    access_.emplace(transaction_.get(), nullptr, tables_);
+  }
+  void Commit() override {
+    access_.reset();
+    Check(transaction_->Commit());
+    transaction_.reset();
+  }
+  int64_t PointById(int64_t id) override {
+    table::Span span;
+    span.equal = {Datum::Int(id)};
+    return Read(Spec(table_->primary().id, std::move(span), columns_));
+  }
+  int64_t PointByK(int32_t k) override {
+    table::Span span;
+    span.equal = {Datum::Int(k)};
+    return Read(Spec(IndexOfK().id, std::move(span), columns_));
+  }
+  int64_t Range(int64_t start, int64_t end) override {
+    table::Span span;
+    span.lower = {table::Bound::Kind::kInclusive, Datum::Int(start)};
+    span.upper = {table::Bound::Kind::kExclusive, Datum::Int(end)};
+    return Read(Spec(table_->primary().id, std::move(span), columns_));
+  }
+  int64_t SumQty() override {
+    int64_t sum = 0;
+    Read(Spec(table_->primary().id, table::Span(), {columns_[6]}), [&sum](const RowBatch& batch) {
+      const int64_t* values = batch.column(0).ints();
+      for (size_t row = 0; row < batch.size(); ++row) sum += values[row];
+    });
+    return sum;
+  }
+  int64_t Count() override {
+    return Read(Spec(table_->primary().id, table::Span(), {}), [](const RowBatch&) {});
+  }
+  void Insert(const Row&) override { Die("tables: writes are measured through SQL"); }
+  void AddToQty(int64_t) override { Die("tables: writes are measured through SQL"); }
+
+ private:
+  const catalog::IndexDescriptor& IndexOfK() const {
+    return *std::find_if(table_->indexes.begin(), table_->indexes.end(),
+                         [](const catalog::IndexDescriptor& index) { return !index.primary; });
+  }
+  table::ScanSpec Spec(codec::IndexId index, table::Span span,
+                       std::vector<codec::ColumnId> columns) const {
+    table::ScanSpec spec;
+    spec.table = table_;
+    spec.index = index;
+    spec.spans.push_back(std::move(span));
+    spec.columns = std::move(columns);
+    return spec;
+  }
+  int64_t Read(table::ScanSpec spec) {
+    return Read(std::move(spec), [this](const RowBatch& batch) { reading_.Add(batch); });
+  }
+  template <typename Take>
+  int64_t Read(table::ScanSpec spec, Take take) {
+    if (access_) return Drain(&*access_, std::move(spec), take);
+    const auto transaction = engine_->Begin({.read_only = true, .autocommit = true});
+    table::Access access(transaction.get(), nullptr, tables_);
+    return Drain(&access, std::move(spec), take);
+  }
+  template <typename Take>
+  int64_t Drain(table::Access* access, table::ScanSpec spec, Take take) {
+    const auto reader = Check(access->Scan(std::move(spec)));
+    int64_t rows = 0;
+    while (Check(reader->Next(&batch_))) {
+      rows += static_cast<int64_t>(batch_.size());
+      take(batch_);
+    }
+    return rows;
+  }
+
+  kv::Engine* engine_;
+  table::TableStore* tables_;
+  table::TablePtr table_;
+  std::vector<codec::ColumnId> columns_;
+  std::unique_ptr<kv::Transaction> transaction_;
+  std::optional<table::Access> access_;
+  RowBatch batch_;
+  Reading reading_;
+};
+
+class TableLayer : public Store {
+ public:
+  explicit TableLayer(CellarStore* cellar)
+      : engine_(cellar->database()->engine()), tables_(engine_) {}
+  std::string name() const override { return "cellar-table"; }
+  Abilities abilities() const override { return {.load = false, .writes = false}; }
+  void Load(const std::vector<Row>&) override {}
+  void CreateIndex() override {}
+  std::unique_ptr<Client> Connect() override {
+    // The session's own catalog made the table; this one only reads it.
+    if (catalog_ == nullptr) catalog_ = Check(catalog::Catalog::Open(engine_));
+    const std::vector<table::TablePtr> all = catalog_->Current()->ListAllTables();
+    const auto found = std::find_if(
+        all.begin(), all.end(), [](const table::TablePtr& table) { return table->name == "rows"; });
+    if (found == all.end()) Die("cellar: the table is absent");
+    return std::make_unique<TableClient>(engine_, &tables_, *found);
+  }
+
+ private:
+  kv::Engine* engine_;
+  table::TableStore tables_;
+  std::unique_ptr<catalog::Catalog> catalog_;
+};
+
+}  // namespace
+
+std::unique_ptr<Store> OpenCellar(const std::string& directory) {
+  return std::make_unique<CellarStore>(directory);
+}
+
+std::unique_ptr<Store> OpenCellarTables(Store* cellar) {
+  return std::make_unique<TableLayer>(static_cast<CellarStore*>(cellar));
+}
+
+}  // namespace cellar::bench
