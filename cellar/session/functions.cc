@@ -255,7 +255,10 @@ std::string Session::Impl::PrintReg(TypeId kind, uint32_t oid) {
       break;
     }
     case TypeId::kRegtype:
-      if (std::optional<Type> type = TypeFromOid(oid)) return FormatType(*type);
+      if (std::optional<Type> type = TypeFromOid(oid)) {
+        if (type->id == TypeId::kBpchar) return type->array ? "character[]" : "character";
+        return FormatType(*type);
+      }
       break;
     case TypeId::kRegnamespace:
       if (oid == 11) return "pg_catalog";

@@ -261,6 +261,10 @@ Result<AggregateCall> Binder::MakeAggregateCall(const ast::FuncCall& call, const
   }
   out.spec = resolved.spec;
   out.result = resolved.result;
+  // char(n) shows its blanks, so min and max of it keep the n.
+  if (args.size() == 1 && out.result.id == TypeId::kBpchar && args[0]->type.SameKind(out.result)) {
+    out.result.modifier = args[0]->type.modifier;
+  }
   out.args = std::move(args);
   out.order_by = std::move(order);
   if (call.distinct && !out.order_by.empty() && !call.within_group) {

@@ -7,6 +7,11 @@ namespace cellar::sql::planning {
 
 namespace {
 
+// What "schema.table.column" may say of a statement's target.
+std::string SchemaOfTarget(const ast::QualifiedName& name) {
+  return name.schema.empty() ? "public" : name.schema;
+}
+
 constexpr std::string_view kGeneratedAlways = "428C9";
 
 // Position of a column among the living ones; -1 when it is not there.
@@ -556,6 +561,7 @@ Result<BoundQuery> Binder::BindInsert(const ast::InsertStmt& insert, const Scope
   if (insert.on_conflict != nullptr || !insert.returning.empty()) {
     ScopeItem* target = NewItem();
     target->name = node->alias;
+    target->schema = SchemaOfTarget(insert.table);
     target->table = table;
     for (size_t i = 0; i < living.size(); ++i) {
       const catalog::ColumnDescriptor& column = column_at(i);
@@ -759,6 +765,7 @@ Result<BoundQuery> Binder::BindUpdate(const ast::UpdateStmt& update, const Scope
   node->alias = update.alias.name.empty() ? table->name : update.alias.name;
   ScopeItem* target = NewItem();
   std::unique_ptr<LogicalGet> get = MakeGet(table, node->alias, target);
+  target->schema = SchemaOfTarget(update.table);
   ColumnInfo reference;
   reference.name = "ctid";
   reference.type = MakeType(TypeId::kBytea);
@@ -832,6 +839,7 @@ Result<BoundQuery> Binder::BindDelete(const ast::DeleteStmt& del, const Scope* o
   node->alias = del.alias.name.empty() ? table->name : del.alias.name;
   ScopeItem* target = NewItem();
   std::unique_ptr<LogicalGet> get = MakeGet(table, node->alias, target);
+  target->schema = SchemaOfTarget(del.table);
   ColumnInfo reference;
   reference.name = "ctid";
   reference.type = MakeType(TypeId::kBytea);

@@ -1,6 +1,7 @@
 // Expressions: constants, column references, operators, casts and SQL's special forms.
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 
 #include "cellar/sql/plan/binder.h"
 #include "cellar/types/array.h"
@@ -11,6 +12,8 @@ namespace {
 
 // Bound expressions nest, and walks over them recurse.
 constexpr size_t kMaxChainLinks = 4000;
+// Connections have threads of 2 MiB.
+constexpr std::ptrdiff_t kMaxStackBytes = 1 << 20;
 
 bool IsUnknown(const Expr& expr) { return expr.type.id == TypeId::kUnknown && !expr.type.array; }
 
@@ -151,8 +154,19 @@ Status Binder::CoerceCommon(std::vector<ExprPtr*> exprs, std::string_view what, 
   return Status();
 }
 
+Binder::Binder(Statement& statement)
+    : s_(statement), stack_start_(static_cast<const char*>(__builtin_frame_address(0))) {}
+
+Status Binder::CheckStack() const {
+  const char* here = static_cast<const char*>(__builtin_frame_address(0));
+  if (stack_start_ - here < kMaxStackBytes) return Status();
+  return SqlError(Code::kLimit, sqlstate::kStatementTooComplex, "stack depth limit exceeded")
+      .WithHint("Write deeply nested expressions as lists, or in parts.");
+}
+
 Result<ExprPtr> Binder::BindExpr(const ast::Expr& expr, Env& env) {
   using ast::NodeKind;
+  CELLAR_TRY(CheckStack());
   switch (expr.kind) {
     case NodeKind::kConst: return BindConst(expr.As<ast::Const>());
     case NodeKind::kColumnRef: return BindColumnRef(expr.As<ast::ColumnRef>(), env);
@@ -179,7 +193,13 @@ Result<ExprPtr> Binder::BindExpr(const ast::Expr& expr, Env& env) {
       const auto& n = expr.As<ast::NullIfExpr>();
       CELLAR_TRY_ASSIGN(ExprPtr left, BindExpr(*n.left, env));
       CELLAR_TRY_ASSIGN(ExprPtr right, BindExpr(*n.right, env));
-      CELLAR_TRY_ASSIGN(left, ResolveUnknown(std::move(left)));
+      // An untyped literal takes the other side's type.
+      if (right->type.id == TypeId::kUnknown) {
+        CELLAR_TRY_ASSIGN(left, ResolveUnknown(std::move(left)));
+      } else if (left->type.id == TypeId::kUnknown) {
+        CELLAR_TRY_ASSIGN(left,
+                          Coerce(std::move(left), right->type, CastContext::kImplicit, n.location));
+      }
       CELLAR_TRY_ASSIGN(ExprPtr equal,
                         MakeOperator("=", CloneExpr(*left), std::move(right), n.location));
       auto out = std::make_unique<Expr>();
@@ -356,8 +376,7 @@ Result<ExprPtr> Binder::ColumnFromScope(const ScopeColumn& column, int location)
     row->kind = ExprKind::kRow;
     row->type = MakeType(TypeId::kRecord);
     row->location = location;
-    row->index = static_cast<int>(s_.record_names.size());
-    s_.record_names.push_back(column.record->names);
+    row->names = column.record->names;
     row->names = column.record->names;
     for (int id : column.record->ids) row->args.push_back(s_.ColumnExpr(id, location));
     return row;
@@ -373,16 +392,12 @@ Result<ExprPtr> Binder::WholeRow(const ScopeItem& item, int location) {
   row->kind = ExprKind::kRow;
   row->type = MakeType(TypeId::kRecord);
   row->location = location;
-  row->index = static_cast<int>(s_.record_names.size());
-  std::vector<std::string> names;
   for (const ScopeColumn& column : item.columns) {
     if (column.hidden) continue;
     CELLAR_TRY_ASSIGN(ExprPtr field, ColumnFromScope(column, location));
-    names.push_back(column.name);
+    row->names.push_back(column.name);
     row->args.push_back(std::move(field));
   }
-  row->names = names;
-  s_.record_names.push_back(std::move(names));
   return row;
 }
 
@@ -528,10 +543,9 @@ Result<ExprPtr> Binder::FieldOf(ExprPtr row, const std::string& field, int locat
                     FormatType(row->type))
         .WithLocation(location);
   }
-  if (row->kind == ExprKind::kRow && row->index > 0) {
-    const std::vector<std::string>& names = s_.record_names[static_cast<size_t>(row->index)];
-    for (size_t i = 0; i < names.size() && i < row->args.size(); ++i) {
-      if (names[i] == field) return std::move(row->args[i]);
+  if (row->kind == ExprKind::kRow && !row->names.empty()) {
+    for (size_t i = 0; i < row->names.size() && i < row->args.size(); ++i) {
+      if (row->names[i] == field) return std::move(row->args[i]);
     }
   } else if (row->kind == ExprKind::kRow && field.size() > 1 && field[0] == 'f') {
     size_t position = 0;

@@ -430,9 +430,9 @@ Result<Binder::FromResult> Binder::BindFunctionRef(const ast::FunctionRef& ref, 
       for (const auto& [column_name, type] : call->function->set_columns) {
         add_column(column_name, SetColumnType(*call, type));
       }
-    } else if (call->kind == ExprKind::kRow && call->index > 0) {
+    } else if (call->kind == ExprKind::kRow && !call->names.empty()) {
       for (size_t i = 0; i < call->args.size(); ++i) {
-        add_column(s_.record_names[static_cast<size_t>(call->index)][i], call->args[i]->type);
+        add_column(call->names[i], call->args[i]->type);
       }
     } else if (call->type.id == TypeId::kRecord && !call->type.array) {
       return SqlError(Code::kInvalid, sqlstate::kSyntaxError,

@@ -149,6 +149,7 @@ Result<SortKey> Binder::MakeSortKey(const ast::SortBy& sort, ExprPtr expr) {
 
 Result<BoundQuery> Binder::BindSelect(const ast::SelectStmt& select, const Scope* outer,
                                       bool resolve_unknowns) {
+  CELLAR_TRY(CheckStack());
   if (select.into != nullptr) {
     return SqlError(Code::kInvalid, sqlstate::kSyntaxError, "SELECT ... INTO is not allowed here")
         .WithLocation(select.location);
@@ -239,14 +240,14 @@ Status Binder::BindTargets(const ast::TargetList& targets, Env& env, std::vector
       if (indirection.steps.size() == 1 &&
           indirection.steps[0].step_kind == ast::IndirectionStep::Kind::kStar) {
         CELLAR_TRY_ASSIGN(ExprPtr row, BindExpr(*indirection.arg, env));
-        if (row->kind != ExprKind::kRow || row->index == 0) {
+        if (row->kind != ExprKind::kRow || row->names.empty()) {
           return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "type {} is not composite",
                           FormatType(row->type))
               .WithLocation(indirection.location);
         }
         for (size_t i = 0; i < row->args.size(); ++i) {
           Target target;
-          target.name = s_.record_names[static_cast<size_t>(row->index)][i];
+          target.name = row->names[i];
           target.expr = std::move(row->args[i]);
           target.location = item.location;
           out->push_back(std::move(target));
@@ -685,7 +686,8 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
   BoundQuery query;
   auto project = std::make_unique<LogicalProject>();
   std::vector<int> target_ids;
-  // A column of an outer query gets an id of its own here: an outer join around this query may null it.
+  // A column of an outer query gets an id of its own here: an outer join around this query may null
+  // it.
   IdSet own;
   AddProduced(*root, &own);
   auto id_of = [&](ExprPtr expr, const std::string& name) {
@@ -702,9 +704,9 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
     Target& target = targets[i];
     QueryColumn column;
     column.name = target.name;
-    if (target.expr->kind == ExprKind::kRow && target.expr->index > 0) {
+    if (target.expr->kind == ExprKind::kRow && !target.expr->names.empty()) {
       auto record = std::make_shared<RecordInfo>();
-      record->names = s_.record_names[static_cast<size_t>(target.expr->index)];
+      record->names = target.expr->names;
       for (size_t k = 0; k < target.expr->args.size(); ++k) {
         record->ids.push_back(id_of(CloneExpr(*target.expr->args[k]), record->names[k]));
       }

@@ -125,7 +125,7 @@ struct CteName {
 
 class Binder {
  public:
-  explicit Binder(Statement& statement) : s_(statement) {}
+  explicit Binder(Statement& statement);
 
   Result<BoundQuery> BindSelect(const ast::SelectStmt& select, const Scope* outer,
                                 bool resolve_unknowns = true);
@@ -274,7 +274,11 @@ class Binder {
   Result<ExprPtr> BindSetFunction(ExprPtr call, const std::string& name, Env& env);
   Block* OwnerOf(const std::vector<const Expr*>& exprs, Env& env);
 
+  // Errors: 54001 when the statement nests too deep for the thread's stack.
+  Status CheckStack() const;
+
   Statement& s_;
+  const char* stack_start_;
   std::deque<ScopeItem> items_;
   std::deque<Scope> scopes_;
   std::vector<CteName> cte_names_;

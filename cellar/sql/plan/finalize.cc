@@ -34,9 +34,7 @@ Status Physical::Finalize(ExprPtr* expr, const std::vector<int>& cols) {
     return InternalError("planner lost column {} (\"{}.{}\")", e.index, info.qualifier, info.name);
   }
   for (ExprPtr& arg : e.args) CELLAR_TRY(Finalize(&arg, cols));
-  if (e.kind == ExprKind::kRow) {
-    e.index = 0;
-  } else if (e.kind == ExprKind::kSubplan) {
+  if (e.kind == ExprKind::kSubplan) {
     int index = e.index;
     CELLAR_TRY(PlanSubquery(index));
     const Subquery& subquery = s_.subqueries[static_cast<size_t>(index)];

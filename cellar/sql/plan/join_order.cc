@@ -381,8 +381,16 @@ Status Physical::EstimateLeaves(JoinTree* tree, const Request& wanted) {
   IdSet others;
   for (const Leaf& leaf : tree->leaves) others.AddAll(leaf.produced);
   for (Leaf& leaf : tree->leaves) {
-    // Filters directly over a table become its conditions.
-    while (leaf.tree->kind == LogicalKind::kFilter) {
+    // Filters directly over a table become its conditions; ones with subqueries may be joins
+    // themselves.
+    auto plain_filter = [](const Logical& node) {
+      if (node.kind != LogicalKind::kFilter) return false;
+      for (const ExprPtr& condition : node.As<LogicalFilter>().conditions) {
+        if (HasSubplan(*condition)) return false;
+      }
+      return true;
+    };
+    while (plain_filter(*leaf.tree)) {
       for (ExprPtr& condition : leaf.tree->As<LogicalFilter>().conditions) {
         leaf.conditions.push_back(std::move(condition));
       }
@@ -397,7 +405,7 @@ Status Physical::EstimateLeaves(JoinTree* tree, const Request& wanted) {
         virtual_[project.ids[i]] = std::move(project.exprs[i]);
       }
       leaf.tree = std::move(project.children[0]);
-      while (leaf.tree->kind == LogicalKind::kFilter) {
+      while (plain_filter(*leaf.tree)) {
         for (ExprPtr& condition : leaf.tree->As<LogicalFilter>().conditions) {
           leaf.conditions.push_back(std::move(condition));
         }

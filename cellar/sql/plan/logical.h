@@ -341,8 +341,6 @@ struct Statement {
   std::deque<ColumnInfo> columns;
   std::vector<Subquery> subqueries;
   std::vector<Cte> ctes;
-  std::vector<std::vector<std::string>> record_names{
-      {}};  // kRow's `index`: names of its fields; 0: none
   std::vector<Type> parameter_types;
   std::vector<int> parameter_locations;
   std::vector<catalog::TablePtr> tables;

@@ -90,9 +90,9 @@ Result<int32_t> ModifierOf(const ast::TypeName& name, TypeId id) {
       return std::min(mods[0], 6);
     }
     case TypeId::kInterval:
-      // The field mask is accepted and only the precision kept.
-      if (mods.size() == 2 && mods[1] >= 0) return std::min(mods[1], 6);
-      return -1;
+      // PostgreSQL's form: the mask of fields above, the precision below.
+      if (mods[0] == ast::kIntervalFullRange) return mods.size() == 2 ? std::min(mods[1], 6) : -1;
+      return (mods[0] << 16) | (mods.size() == 2 && mods[1] >= 0 ? std::min(mods[1], 6) : 0xFFFF);
     default:
       return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
                       "type modifier is not allowed for type \"{}\"", name.name.name)
