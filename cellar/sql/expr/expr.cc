@@ -80,7 +80,11 @@ bool IsConstantExpr(const Expr& expr) {
     case ExprKind::kSubplan: return false;
     default: break;
   }
-  if (expr.function != nullptr && expr.function->volatility != Volatility::kImmutable) return false;
+  if (expr.function != nullptr) {
+    if (expr.function->volatility != Volatility::kImmutable || expr.function->set != nullptr) {
+      return false;
+    }
+  }
   for (const ExprPtr& arg : expr.args) {
     if (!IsConstantExpr(*arg)) return false;
   }

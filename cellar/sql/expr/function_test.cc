@@ -217,6 +217,7 @@ TEST(Aggregates, AnswerAsPostgreSql) {
   EXPECT_EQ(Aggregate("var_pop", {"1"}, int4), "0|NULL");
   EXPECT_EQ(Aggregate("stddev_pop", {"1", "2", "4"}, float8), "1.247219128924647|NULL");
   EXPECT_EQ(Aggregate("sum", {"a"}, text), "invalid: function sum(text) does not exist [42883]");
+  EXPECT_EQ(Aggregate("mode", {"1", "2", "2", "3", "3"}, int4), "2|NULL");
   Result<ResolvedAggregate> star = ResolveAggregate("count", {}, true);
   ASSERT_TRUE(star.ok());
   EXPECT_TRUE(star->spec->args.empty());

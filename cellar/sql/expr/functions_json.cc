@@ -388,6 +388,73 @@ Result<Datum> JsonbSet(EvalContext& context, const Expr&, Args a) {
   return Jsonb(context, out);
 }
 
+// jsonb_insert: before or after an element of an array, or a new key of an object.
+Status InsertPath(std::string_view json, const ArrayView& path, size_t depth,
+                  std::string_view value, bool after, std::string* out) {
+  const JsonType type = JsonTypeOf(json);
+  if (type != JsonType::kObject && type != JsonType::kArray) {
+    *out += json;
+    return Status();
+  }
+  const bool object = type == JsonType::kObject, last = depth + 1 == path.size();
+  const std::string_view step = path.Get(depth).bytes();
+  int64_t wanted = object ? -1 : std::atoll(std::string(step).c_str());
+  const int64_t count = static_cast<int64_t>(JsonCount(json));
+  if (!object && wanted < 0) wanted += count;
+  *out += object ? '{' : '[';
+  std::string_view key, member;
+  JsonCursor cursor(json);
+  int64_t index = 0;
+  bool first = true, found = false;
+  const auto put = [&](std::string_view text) {
+    if (!first) *out += ", ";
+    first = false;
+    *out += text;
+  };
+  if (!object && last && wanted < 0) put(value), found = true;
+  while (cursor.Next(&key, &member)) {
+    const bool here = object ? KeyIs(key, step) : index == wanted;
+    ++index;
+    if (here && last && object) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                      "cannot replace existing key")
+          .WithHint("Try using the function jsonb_set to replace key value.");
+    }
+    if (here && last && !after) put(value);
+    put(object ? std::string(key) + ": " : std::string());
+    if (here && !last) {
+      CELLAR_TRY(InsertPath(member, path, depth + 1, value, after, out));
+    } else {
+      *out += member;
+    }
+    if (here && last && after) put(value);
+    found |= here;
+  }
+  if (last && !found) {
+    put("");
+    if (object) {
+      AppendJsonString(step, out);
+      *out += ": ";
+    }
+    *out += value;
+  }
+  *out += object ? '}' : ']';
+  return Status();
+}
+
+Result<Datum> JsonbInsert(EvalContext& context, const Expr&, Args a) {
+  ArrayView path(a[1].bytes(), MakeType(TypeId::kText));
+  if (IsScalar(a[0].bytes())) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "cannot set path in scalar");
+  }
+  if (path.size() == 0) return a[0];
+  CELLAR_TRY(CheckPath(a[0].bytes(), path));
+  std::string out;
+  CELLAR_TRY(
+      InsertPath(a[0].bytes(), path, 0, a[2].bytes(), a.size() == 4 && a[3].bool_value(), &out));
+  return Jsonb(context, out);
+}
+
 void DeletePath(std::string_view json, const ArrayView& path, size_t depth, std::string* out) {
   const JsonType type = JsonTypeOf(json);
   if (type != JsonType::kObject && type != JsonType::kArray) {
@@ -706,6 +773,8 @@ void AddJsonb(Registry& r) {
       });
   r.Add("jsonb_set(jsonb, text[], jsonb) jsonb", JsonbSet);
   r.Add("jsonb_set(jsonb, text[], jsonb, bool) jsonb", JsonbSet);
+  r.Add("jsonb_insert(jsonb, text[], jsonb) jsonb", JsonbInsert);
+  r.Add("jsonb_insert(jsonb, text[], jsonb, bool) jsonb", JsonbInsert);
   r.Add(
       "jsonb_pretty(jsonb) text", CELLAR_SCALAR {
         std::string out;

@@ -10,6 +10,7 @@
 #include "cellar/sql/expr/registry.h"
 #include "cellar/sql/expr/text_util.h"
 #include "cellar/types/array.h"
+#include "cellar/types/datetime.h"
 
 namespace cellar::sql {
 namespace {
@@ -577,6 +578,41 @@ void RegisterSystem(Registry& r) {
   r.Add(
       "pg_sleep(float8) void", CELLAR_SCALAR { return Sleep(context, a[0].double_value()); },
       kVolatile);
+  r.Add(
+      "pg_sleep_for(interval) void",
+      CELLAR_SCALAR { return Sleep(context, static_cast<double>(SpanOf(IntervalOf(a[0]))) / 1e6); },
+      kVolatile);
+  r.Add(
+      "pg_sleep_until(timestamptz) void",
+      CELLAR_SCALAR {
+        const int64_t now =
+            context.clock_micros != nullptr ? context.clock_micros() : context.statement_micros;
+        return Sleep(context, static_cast<double>(a[0].int_value() - now) / 1e6);
+      },
+      kVolatile);
+  r.Add(
+      "pg_trigger_depth() int4", CELLAR_SCALAR { return Datum::Int(0); }, kStable);
+  r.Add(
+      "pg_blocking_pids(int4) int4[]",
+      CELLAR_SCALAR {
+        return Datum::Bytes(ArrayBuilder(MakeType(TypeId::kInt4)).Finish(context.arena()));
+      },
+      kVolatile);
+  r.Add(
+      "pg_partition_root(regclass) regclass", CELLAR_SCALAR { return Datum(); }, kStable);
+  r.Add(
+      "oidvectortypes(oidvector) text",
+      CELLAR_SCALAR {
+        ArrayView view(a[0].bytes(), MakeType(TypeId::kOid));
+        std::string out;
+        for (size_t i = 0; i < view.size(); ++i) {
+          if (i > 0) out += ", ";
+          std::optional<Type> type = TypeFromOid(Oid(view.Get(i)));
+          out += type.has_value() ? FormatType(*type) : "???";
+        }
+        return TextOf(context, out);
+      },
+      kStable);
   r.Add(
        "num_nulls(any...) int4",
        CELLAR_SCALAR {

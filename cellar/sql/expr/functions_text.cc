@@ -705,6 +705,65 @@ Result<Datum> ToHex(EvalContext& context, const Expr& call, Args a) {
   return TextOf(context, fmt::format("{:x}", value));
 }
 
+// parse_ident: a qualified name split at its dots.
+Result<Datum> ParseIdent(EvalContext& context, const Expr&, Args a) {
+  const std::string_view text = a[0].bytes();
+  const bool strict = a.size() < 2 || a[1].bool_value();
+  const auto invalid = [&](std::string detail) {
+    Status error = InvalidParameter(fmt::format("string is not a valid identifier: \"{}\"", text));
+    return detail.empty() ? std::move(error) : std::move(error).WithDetail(std::move(detail));
+  };
+  const auto blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c & 0x80) != 0;
+  };
+  std::vector<std::string> parts;
+  size_t pos = 0;
+  const auto skip = [&] {
+    while (pos < text.size() && blank(text[pos])) ++pos;
+  };
+  skip();
+  while (true) {
+    std::string part;
+    if (pos < text.size() && text[pos] == '"') {
+      bool closed = false;
+      for (++pos; pos < text.size() && !closed; ++pos) {
+        if (text[pos] != '"')
+          part += text[pos];
+        else if (pos + 1 < text.size() && text[pos + 1] == '"')
+          part += text[pos++];
+        else
+          closed = true;
+      }
+      if (!closed) return invalid("String has unclosed double quotes.");
+      if (part.empty()) return invalid("Quoted identifier must not be empty.");
+    } else if (pos < text.size() && letter(text[pos])) {
+      const size_t start = pos;
+      while (pos < text.size() &&
+             (letter(text[pos]) || (text[pos] >= '0' && text[pos] <= '9') || text[pos] == '$')) {
+        ++pos;
+      }
+      AppendLower(text.substr(start, pos - start), &part);
+    } else if (pos < text.size() && text[pos] == '.') {
+      return invalid("No valid identifier before \".\".");
+    } else {
+      return invalid(parts.empty() ? "" : "No valid identifier after \".\".");
+    }
+    parts.push_back(std::move(part));
+    skip();
+    if (pos < text.size() && text[pos] == '.') {
+      ++pos;
+      skip();
+      continue;
+    }
+    if (pos < text.size() && strict) return invalid("");
+    break;
+  }
+  ArrayBuilder builder(MakeType(TypeId::kText));
+  for (const std::string& part : parts) builder.Add(Datum::Bytes(part));
+  return Datum::Bytes(builder.Finish(context.arena()));
+}
+
 // ---- bytea bits ----
 
 Result<Datum> GetByte(EvalContext&, const Expr&, Args a) {
@@ -733,6 +792,27 @@ Result<Datum> GetBit(EvalContext&, const Expr&, Args a) {
   }
   uint8_t byte = static_cast<uint8_t>(a[0].bytes()[static_cast<size_t>(at / 8)]);
   return Datum::Int(byte >> (at % 8) & 1);
+}
+
+Result<Datum> SetBit(EvalContext& context, const Expr&, Args a) {
+  int64_t at = a[1].int_value(), size = static_cast<int64_t>(a[0].bytes().size()) * 8;
+  if (at < 0 || at >= size) {
+    return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
+                    "index {} out of valid range, 0..{}", at, size - 1);
+  }
+  if (a[2].int_value() != 0 && a[2].int_value() != 1) {
+    return InvalidParameter("new bit must be 0 or 1");
+  }
+  std::string out(a[0].bytes());
+  const int mask = 1 << (at % 8);
+  char& byte = out[static_cast<size_t>(at / 8)];
+  byte = static_cast<char>(a[2].int_value() == 1 ? byte | mask : byte & ~mask);
+  return TextOf(context, out);
+}
+Result<Datum> BitCount(EvalContext&, const Expr&, Args a) {
+  int64_t count = 0;
+  for (char c : a[0].bytes()) count += __builtin_popcount(static_cast<uint8_t>(c));
+  return Datum::Int(count);
 }
 
 Result<Datum> Length(EvalContext&, const Expr&, Args a) {
@@ -810,6 +890,8 @@ void AddBytea(Registry& r) {
   r.Add("get_byte(bytea, int4) int4", GetByte);
   r.Add("set_byte(bytea, int4, int4) bytea", SetByte);
   r.Add("get_bit(bytea, int8) int4", GetBit);
+  r.Add("set_bit(bytea, int8, int4) bytea", SetBit);
+  r.Add("bit_count(bytea) int8", BitCount);
   r.Add("md5(bytea) text", Md5);
   r.Add("sha224(bytea) bytea", Sha<EVP_sha224>);
   r.Add("sha256(bytea) bytea", Sha<EVP_sha256>);
@@ -882,6 +964,8 @@ void RegisterText(Registry& r) {
   r.Add("is_normalized(text) bool", IsNormalized);
   r.Add("is_normalized(text, text) bool", IsNormalized);
   r.Add("unistr(text) text", Unistr);
+  r.Add("parse_ident(text) text[]", ParseIdent);
+  r.Add("parse_ident(text, bool) text[]", ParseIdent);
   AddTrims(r);
   AddBytea(r);
 }

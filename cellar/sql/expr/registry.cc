@@ -119,6 +119,7 @@ Registry::Registry() {
   RegisterJson(*this);
   RegisterSystem(*this);
   RegisterAggregates(*this);
+  RegisterOrderedAggregates(*this);
   BuildIndex();
 }
 

@@ -78,6 +78,7 @@ void RegisterArrays(Registry& registry);
 void RegisterJson(Registry& registry);
 void RegisterSystem(Registry& registry);
 void RegisterAggregates(Registry& registry);
+void RegisterOrderedAggregates(Registry& registry);
 
 // Casts that are found by rule and not in the table: arrays by element, and any type by its text.
 const FunctionSpec& ArrayCastSpec();
