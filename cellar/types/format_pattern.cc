@@ -43,7 +43,7 @@ std::vector<PatternNode> SplitPattern(std::string_view pattern, std::span<const 
     if (rest.empty()) break;
     const PatternWord* found = nullptr;
     for (const PatternWord& word : words) {
-      if (rest.substr(0, word.text.size()) == word.text) {
+      if (word.text[0] == rest[0] && rest.starts_with(word.text)) {
         found = &word;
         break;
       }

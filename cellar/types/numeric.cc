@@ -372,11 +372,11 @@ uint64_t Hash(std::string_view n) {
     mix(0);
     return hash;
   }
-  std::string digits = magnitude.str();
+  std::string digits = internal::DigitsOf(magnitude);
   const size_t last = digits.find_last_not_of('0');
   scale -= static_cast<int>(digits.size() - 1 - last);
   digits.resize(last + 1);
-  BigInt stripped(digits);
+  BigInt stripped = internal::BigFromDigits(digits);
   const size_t words = boost::multiprecision::msb(stripped) / 64 + 1;
   for (size_t i = 0; i < words; ++i) {
     mix(static_cast<uint64_t>((stripped >> (64 * i)) & 0xFFFFFFFFFFFFFFFFu));

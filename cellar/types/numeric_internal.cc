@@ -31,6 +31,45 @@ BigInt BigPow10(int n) {
   return boost::multiprecision::pow(BigInt(10), static_cast<unsigned>(n));
 }
 
+namespace {
+
+// Digits that one 64-bit word holds.
+constexpr size_t kWordDigits = 19;
+
+// Appends exactly `width` digits of magnitude < 10^width.
+void AppendPadded(const BigInt& magnitude, size_t width, std::string* out) {
+  if (width <= kWordDigits) {
+    const std::string digits = std::to_string(static_cast<uint64_t>(magnitude));
+    out->append(width - digits.size(), '0');
+    out->append(digits);
+    return;
+  }
+  const size_t low_width = width / 2;
+  BigInt high, low;
+  boost::multiprecision::divide_qr(magnitude, BigPow10(static_cast<int>(low_width)), high, low);
+  AppendPadded(high, width - low_width, out);
+  AppendPadded(low, low_width, out);
+}
+
+}  // namespace
+
+BigInt BigFromDigits(std::string_view digits) {
+  if (digits.size() <= kWordDigits) {
+    uint64_t value = 0;
+    for (char c : digits) value = value * 10 + static_cast<uint64_t>(c - '0');
+    return value;
+  }
+  const size_t low = digits.size() / 2;
+  return BigFromDigits(digits.substr(0, digits.size() - low)) * BigPow10(static_cast<int>(low)) +
+         BigFromDigits(digits.substr(digits.size() - low));
+}
+
+std::string DigitsOf(const BigInt& magnitude) {
+  std::string out;
+  AppendPadded(magnitude, static_cast<size_t>(CountDigits(magnitude)), &out);
+  return out;
+}
+
 Big ToBig(std::string_view n) {
   Big out;
   int128_t small;

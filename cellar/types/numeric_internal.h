@@ -73,6 +73,11 @@ Result<std::string_view> EncodeRounded(const BigInt& unscaled, int scale, int ne
 BigInt Rescale(const BigInt& unscaled, int scale, int new_scale);  // half away from zero
 BigInt DivideHalfAway(const BigInt& numerator, const BigInt& denominator);
 
+// A magnitude from its decimal digits and back, by halves: their time grows with the cost of a
+// product.
+BigInt BigFromDigits(std::string_view digits);
+std::string DigitsOf(const BigInt& magnitude);
+
 // Decimal digits of a magnitude; 1 for 0.
 int CountDigits(uint128_t magnitude);
 int CountDigits(const BigInt& magnitude);
@@ -115,7 +120,7 @@ class DecimalDigits {
       Big big = ToBig(n);
       scale_ = big.scale;
       negative_ = big.unscaled < 0;
-      large_ = abs(big.unscaled).str();
+      large_ = DigitsOf(abs(big.unscaled));
       digits_ = large_;
     }
   }

@@ -177,7 +177,7 @@ Result<std::string_view> ParseSlow(std::string_view text, std::string_view body,
     for (char c : digits) value = value * 10 + (c - '0');
     return Make(negative ? -value : value, static_cast<int>(scale), arena);
   }
-  BigInt value(digits);
+  BigInt value = internal::BigFromDigits(digits);
   if (negative) value = -value;
   return internal::Encode(value, static_cast<int>(scale), arena);
 }
@@ -247,7 +247,7 @@ void AppendScientific(std::string_view n, int scale, std::string* out) {
   if (big.unscaled != 0) exponent = internal::CountDigits(abs(big.unscaled)) - 1 - big.scale;
   // The significand is the same digits with the point moved.
   BigInt significand = internal::Rescale(big.unscaled, big.scale + exponent, scale);
-  std::string digits = abs(significand).str();
+  std::string digits = internal::DigitsOf(abs(significand));
   AppendPointed(significand < 0, digits, scale, out);
   out->append(fmt::format("e{}{:02}", exponent < 0 ? '-' : '+', std::abs(exponent)));
 }
@@ -358,7 +358,7 @@ Result<std::string_view> ParseBinary(std::string_view bytes, Arena* arena) {
       small ? internal::BigFrom(sign == kNegative && value > 0 ? -value : value) : BigInt(0);
   if (!small) {
     const size_t first = std::min(text.find_first_not_of('0'), text.size() - 1);
-    big = BigInt(text.substr(first));
+    big = internal::BigFromDigits(std::string_view(text).substr(first));
     if (sign == kNegative) big = -big;
   }
   if (natural > scale) {
@@ -417,7 +417,7 @@ Result<std::string_view> FromKeyDigits(bool negative, int32_t exponent,
   for (uint8_t digit : digits) text.append(kDigitPairs + 2 * digit, 2);
   if (drop_zero) text.pop_back();
   if (text[0] == '0') text.erase(0, 1);
-  BigInt value(text);
+  BigInt value = internal::BigFromDigits(text);
   if (negative) value = -value;
   return internal::Encode(value * BigPow10(scale - natural), scale, arena);
 }
