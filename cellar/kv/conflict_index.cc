@@ -168,7 +168,14 @@ bool ConflictIndex::Require(std::string_view key, uint64_t version) {
   // sees the flag and waits for the lock to note the key.
   const uint64_t slot =
       std::atomic_ref<uint64_t>(slots_[hash & mask_]).fetch_or(kWatched, std::memory_order_acq_rel);
-  const uint64_t last = std::max(slot & ~kWatched, point_floor_.load(std::memory_order_acquire));
+  uint64_t last = 0;
+  if (IsSystemKey(key)) {
+    for (const ReadRange& range : system_ranges_) {
+      if (range.Contains(key)) last = std::max(last, range.version);
+    }
+  } else {
+    last = std::max(slot & ~kWatched, point_floor_.load(std::memory_order_acquire));
+  }
   const auto found = watched_.try_emplace(std::string(key), last).first;
   return found->second <= version;
 }
@@ -188,29 +195,39 @@ void ConflictIndex::Mark(const WriteSet& writes, uint64_t version) {
   Record(writes, version);
 }
 
-void ConflictIndex::MarkPoints(const WriteSet& writes, uint64_t version) {
-  bool watched = false;
-  for (const uint64_t hash : writes.hashes) {
-    std::atomic_ref<uint64_t> slot(slots_[hash & mask_]);
-    uint64_t old = slot.load(std::memory_order_relaxed);
-    while (
-        !slot.compare_exchange_weak(old, version | (old & kWatched), std::memory_order_acq_rel)) {
-    }
-    watched |= (old & kWatched) != 0;
+void ConflictIndex::MarkSlot(uint64_t hash, uint64_t version, bool* watched) {
+  std::atomic_ref<uint64_t> slot(slots_[hash & mask_]);
+  uint64_t old = slot.load(std::memory_order_relaxed);
+  while (!slot.compare_exchange_weak(old, version | (old & kWatched), std::memory_order_acq_rel)) {
   }
+  *watched |= (old & kWatched) != 0;
+}
+
+void ConflictIndex::NoteWatched(std::string_view key, uint64_t version) {
+  if (IsSystemKey(key)) {
+    watched_.insert_or_assign(std::string(key), version);
+    return;
+  }
+  auto found = watched_.find(key);
+  if (found != watched_.end()) found->second = version;
+}
+
+void ConflictIndex::MarkPoints(const WriteSet& writes, uint64_t version) {
+  bool watched = !writes.more_keys.empty();
+  for (const uint64_t hash : writes.hashes) MarkSlot(hash, version, &watched);
+  for (const std::string& key : writes.more_keys) MarkSlot(HashKey(key), version, &watched);
   if (!writes.ranges.empty()) point_floor_.store(version, std::memory_order_release);
+  const WriteBuffer* buffer = writes.buffer;
+  // System records come first in key order, so one look tells whether there are any.
+  watched |= buffer != nullptr && buffer->keys() != 0 && IsSystemKey(buffer->At({0, 0})->key());
   if (!watched && writes.ranges.empty()) return;
   std::unique_lock lock(mutex_);
-  if (watched && writes.buffer != nullptr) {
-    size_t i = 0;
-    writes.buffer->ForEachFinal([&](const WriteBuffer::Node& node) {
-      const uint64_t slot = std::atomic_ref<uint64_t>(slots_[writes.hashes[i++] & mask_]).load();
-      if ((slot & kWatched) == 0) return;
-      auto found = watched_.find(node.key());
-      if (found != watched_.end()) found->second = version;
-    });
+  if (watched && buffer != nullptr) {
+    buffer->ForEachFinal([&](const WriteBuffer::Node& node) { NoteWatched(node.key(), version); });
   }
+  for (const std::string& key : writes.more_keys) NoteWatched(key, version);
   for (const auto& [start, end] : writes.ranges) {
+    if (start < kFirstDataKey) system_ranges_.push_back({start, end, version});
     for (auto it = watched_.lower_bound(start);
          it != watched_.end() && (end.empty() || it->first < end); ++it) {
       it->second = version;
@@ -228,6 +245,8 @@ void ConflictIndex::Record(const WriteSet& writes, uint64_t version) {
         ++keys;
       });
     }
+    for (const std::string& key : writes.more_keys) bytes += sizeof(uint64_t) + 4 + key.size();
+    keys += writes.more_keys.size();
   }
   std::vector<std::pair<std::string_view, std::string>> joined;
   if (bytes > ring_bytes_ / 4) {
@@ -239,7 +258,10 @@ void ConflictIndex::Record(const WriteSet& writes, uint64_t version) {
       if (i % step == 0) joined.push_back({last, {}});
       if (++i % step == 0) (joined.back().second = last).push_back('\0');
     });
-    if (joined.back().second.empty()) (joined.back().second = last).push_back('\0');
+    if (!joined.empty() && joined.back().second.empty()) {
+      (joined.back().second = last).push_back('\0');
+    }
+    for (const std::string& key : writes.more_keys) joined.push_back({key, key + '\0'});
     keys = 0;
     bytes = 8;
     for (const auto& [start, end] : joined) range_bytes += 8 + start.size() + end.size();
@@ -257,10 +279,16 @@ void ConflictIndex::Record(const WriteSet& writes, uint64_t version) {
   std::memcpy(out, counts, sizeof(counts));
   out += sizeof(counts);
   if (keys != 0) {
-    std::memcpy(out, writes.hashes.data(), keys * sizeof(uint64_t));
-    out += keys * sizeof(uint64_t);
+    std::memcpy(out, writes.hashes.data(), writes.hashes.size() * sizeof(uint64_t));
+    out += writes.hashes.size() * sizeof(uint64_t);
+    for (const std::string& key : writes.more_keys) {
+      const uint64_t hash = HashKey(key);
+      std::memcpy(out, &hash, sizeof(hash));
+      out += sizeof(hash);
+    }
     writes.buffer->ForEachFinal(
         [&](const WriteBuffer::Node& node) { PutString(node.key(), &out); });
+    for (const std::string& key : writes.more_keys) PutString(key, &out);
   }
   for (const auto& [start, end] : joined) {
     PutString(start, &out);

@@ -6,7 +6,9 @@
 //      by full hashes in the ring, as far as that reaches.
 //   2. The ring holds the keys or ranges of all commits in [oldest, newest]; a range read at
 //      r < oldest - 1 is refused.
-//   3. Validation by the committing thread runs in commit order and before marking its own writes,
+//   3. System records, whose keys begin with 00, are noted exactly: what Require answers of them is
+//      never a false alarm. Of other keys that holds from their first Require on.
+//   4. Validation by the committing thread runs in commit order and before marking its own writes,
 //      so that the order of validation is the order of writing.
 #pragma once
 
@@ -26,10 +28,16 @@
 
 namespace cellar::kv {
 
+// Whether a key is that of a system record, which must be told apart exactly.
+inline bool IsSystemKey(std::string_view key) { return !key.empty() && key[0] == '\0'; }
+// Where keys of data begin.
+inline constexpr std::string_view kFirstDataKey = "\1";
+
 // What one commit writes, as far as others' reads care.
 struct WriteSet {
   const WriteBuffer* buffer = nullptr;  // keys
   std::vector<uint64_t> hashes;         // of the buffer's final keys, in key order
+  std::vector<std::string> more_keys;   // that are not in the buffer
   std::vector<std::pair<std::string, std::string>> ranges;  // instead of keys: deletions, bulk
   bool unmarked = false;                                    // changes no meaning: nobody conflicts
 };
@@ -54,7 +62,7 @@ class ConflictIndex {
     return LastWrite(hash) <= version && point_floor_.load(std::memory_order_acquire) <= version;
   }
   bool RangeUnchanged(const ReadRange& range) const;
-  // Watches the key exactly from now on; whether it was not written after `version`.
+  // Whether the key was not written after `version`; from now on that is known exactly.
   bool Require(std::string_view key, uint64_t version);
   // Notes commit `version`, the successor of the newest.
   void Mark(const WriteSet& writes, uint64_t version);
@@ -74,6 +82,8 @@ class ConflictIndex {
   bool RangesUnchanged(std::span<const ReadRange> ranges, uint64_t checked) const;
   bool RequirementHolds(const Requirement& requirement) const;
   void MarkPoints(const WriteSet& writes, uint64_t version);
+  void MarkSlot(uint64_t hash, uint64_t version, bool* watched);
+  void NoteWatched(std::string_view key, uint64_t version);
   void Record(const WriteSet& writes, uint64_t version);
   char* Reserve(size_t bytes, uint64_t version);
 
@@ -83,8 +93,9 @@ class ConflictIndex {
   std::atomic<uint64_t> newest_;
   std::atomic<uint64_t> newest_unmarked_{0};
 
-  mutable std::shared_mutex mutex_;  // guards all below
-  std::map<std::string, uint64_t, std::less<>> watched_;
+  mutable std::shared_mutex mutex_;                       // guards all below
+  std::map<std::string, uint64_t, std::less<>> watched_;  // last write of these keys
+  std::vector<ReadRange> system_ranges_;                  // written, that may hold system records
   const uint64_t ring_bytes_;
   std::unique_ptr<char[]> ring_;
   std::unique_ptr<uint64_t[]> starts_;  // of commit v at v % kMaxCommits; offsets that only grow

@@ -106,6 +106,23 @@ TEST_F(ConflictIndexTest, RequiredKeysAreWatchedExactly) {
   EXPECT_FALSE(index_.Unchanged(reads));
 }
 
+TEST_F(ConflictIndexTest, SystemRecordsAreKnownExactlyBeforeTheyAreRequired) {
+  const std::string one("\0desc-1", 7), two("\0desc-2", 7), three("\0desc-3", 7);
+  const uint64_t made = Write({one, "data"});
+  for (int i = 0; i < 500; ++i) Write({"k" + std::to_string(i)});
+  Write({}, {{"k", "l"}});
+  EXPECT_TRUE(index_.Require(two, 0));
+  EXPECT_TRUE(index_.Require(one, made));
+  EXPECT_FALSE(index_.Require(one, made - 1));
+  const uint64_t changed = Write({two});
+  EXPECT_FALSE(index_.Require(two, changed - 1));
+  EXPECT_TRUE(index_.Require(one, made));
+  Write({}, {{std::string("\0d", 2), std::string("\0e", 2)}});
+  EXPECT_FALSE(index_.Require(one, made));
+  EXPECT_FALSE(index_.Require(three, changed));
+  EXPECT_TRUE(index_.Require(three, version_));
+}
+
 TEST_F(ConflictIndexTest, NeverMissesAChange) {
   std::mt19937 random(std::random_device{}());
   std::vector<std::vector<std::string>> commits;

@@ -143,8 +143,9 @@ class Transaction {
   // Makes Commit fail if [start, end) changes meanwhile, as if it had been read; any isolation.
   virtual Status AddReadConflict(std::string_view start, std::string_view end) = 0;
   // Demands that `key` has not been written after commit version `version`: checked here, without
-  // a trip, and again by a Commit that writes. Error: kConflict (40001). A false alarm is possible
-  // the first time a key is named; with the version of a newer read of the key it passes.
+  // a trip, and again by a Commit that writes. Error: kConflict (40001). Exact for system records,
+  // whose keys begin with 00. Of other keys a false alarm is possible the first time one is named;
+  // with the version of a newer read it passes.
   virtual Status Require(std::string_view key, uint64_t version) = 0;
 
   // Takes exclusive locks on keys, held until commit or abort, in this process only. If a locked

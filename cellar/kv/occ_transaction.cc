@@ -472,6 +472,9 @@ Status OccTransaction::PrepareWrites(CommitRequest* request) {
     reads_.AddPoint(node.key(), hash, epoch_versions_[first->epoch]);
   });
   if (first_wins) {
+    for (const std::string& key : writes.more_keys) {
+      reads_.AddPoint(key, HashKey(key), epoch_versions_.front());
+    }
     for (const auto& [start, end] : writes.ranges) {
       reads_.AddRange(start, end, epoch_versions_.front());
     }
@@ -501,7 +504,7 @@ Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
     status = Spill(true);
     if (status.ok()) status = EnsureSnapshot();
     if (status.ok()) {
-      status = runs_->Finish(*snapshot_, *buffer_, &duplicate_, &files, &request.writes.ranges);
+      status = runs_->Finish(*snapshot_, *buffer_, &duplicate_, &files, &request.writes);
     }
     request.files = files;
     request.ingest = true;

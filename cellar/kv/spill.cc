@@ -1,6 +1,7 @@
 #include "cellar/kv/spill.h"
 
 #include <algorithm>
+#include <set>
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/kv/hash.h"
@@ -61,6 +62,7 @@ Status SpillSet::Add(const WriteBuffer& buffer, uint64_t after_seq, uint64_t las
     }
     if (run->put_count + run->delete_count == 1) run->first = node->key();
     run->last = node->key();
+    if (IsSystemKey(node->key())) run->system_keys.emplace_back(node->key());
     run->filter.Add(HashKey(node->key()));
   }
   if (puts != nullptr) {
@@ -161,9 +163,14 @@ bool MayBeCut(const WriteBuffer& buffer, const SpillRun& run) {
 
 Status SpillSet::Finish(const SnapshotReader& base, const WriteBuffer& buffer,
                         std::string* duplicate, std::vector<std::unique_ptr<SpillFile>>* files,
-                        std::vector<std::pair<std::string, std::string>>* ranges) {
+                        WriteSet* writes) {
   std::vector<SpillRun*> sorted;
-  for (const std::unique_ptr<SpillRun>& run : runs_) sorted.push_back(run.get());
+  std::set<std::string> system_keys;
+  for (const std::unique_ptr<SpillRun>& run : runs_) {
+    sorted.push_back(run.get());
+    system_keys.insert(run->system_keys.begin(), run->system_keys.end());
+  }
+  writes->more_keys.assign(system_keys.begin(), system_keys.end());
   std::sort(sorted.begin(), sorted.end(),
             [](const SpillRun* a, const SpillRun* b) { return a->first < b->first; });
   for (size_t i = 0; i < sorted.size();) {
@@ -178,9 +185,8 @@ Status SpillSet::Finish(const SnapshotReader& base, const WriteBuffer& buffer,
     } else {
       CELLAR_TRY(Merge({sorted.data() + i, end - i}, base, buffer, duplicate, files));
     }
-    std::string start = sorted[i]->first;
-    last.push_back('\0');
-    ranges->emplace_back(std::move(start), std::move(last));
+    std::string start(std::max<std::string_view>(sorted[i]->first, kFirstDataKey));
+    if (start <= last) writes->ranges.emplace_back(std::move(start), last + '\0');
     i = end;
   }
   return {};

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "cellar/kv/conflict_index.h"
 #include "cellar/kv/storage.h"
 
 namespace cellar::kv {
@@ -36,7 +37,8 @@ struct SpillRun {
   explicit SpillRun(size_t keys) : filter(keys) {}
 
   uint64_t first_seq = 0, last_seq = 0;
-  std::string first, last;  // keys
+  std::string first, last;               // keys
+  std::vector<std::string> system_keys;  // those that begin with 00
   std::unique_ptr<SpillFile> puts, deletes;
   uint64_t put_count = 0, delete_count = 0;
   std::vector<bool> unproven;  // one per put, in key order: a PutIfAbsent still to be checked
@@ -64,11 +66,11 @@ class SpillSet {
   void RollbackTo(uint64_t seq);
 
   // Turns the runs into files that do not overlap, in order, ready to ingest. Checks what is still
-  // unproven against `base`; a duplicate answers kConstraint and sets `*duplicate`.
+  // unproven against `base`; a duplicate answers kConstraint and sets `*duplicate`. What is written
+  // is added to `*writes`: system records key by key, everything else as ranges.
   // Range deletions are those of `buffer`; they apply to `base` before the files do.
   Status Finish(const SnapshotReader& base, const WriteBuffer& buffer, std::string* duplicate,
-                std::vector<std::unique_ptr<SpillFile>>* files,
-                std::vector<std::pair<std::string, std::string>>* ranges);
+                std::vector<std::unique_ptr<SpillFile>>* files, WriteSet* writes);
 
  private:
   static constexpr uint64_t kFileBytes = 128 << 20;  // of merged files

@@ -178,6 +178,29 @@ TEST_P(Spill, ARangeDeletionBeforeASpilledKeyDoesNotHideItsDuplicate) {
   EXPECT_EQ(transaction->duplicate_key(), Key(1));
 }
 
+TEST_P(Spill, ALoadThatChangesOneSystemRecordLeavesTheOthersCurrent) {
+  const std::string mine("\0desc-1", 7), other("\0desc-2", 7);
+  Put(mine, "1");
+  Put(other, "1");
+  const uint64_t version = engine_->latest_version();
+  auto load = engine_->Begin({.bulk = true});
+  ASSERT_OK(load->Put(mine, "2"));
+  const SavepointId savepoint = load->Savepoint();
+  ASSERT_OK(load->Put(other, "2"));
+  for (int i = 0; i < 500; ++i) ASSERT_OK(load->PutIfAbsent(Key(i), "v"));
+  ASSERT_OK(load->RollbackTo(savepoint));
+  for (int i = 0; i < 500; ++i) ASSERT_OK(load->PutIfAbsent(Key(i), "v"));
+  auto reader = engine_->Begin();
+  Get(reader.get(), mine);
+  ASSERT_OK(reader->Put("own", "v"));
+  ASSERT_OK(load->Commit());
+  EXPECT_OK(engine_->Begin()->Require(other, version));
+  EXPECT_EQ(CodeOf(engine_->Begin()->Require(mine, version)), Code::kConflict);
+  EXPECT_EQ(CodeOf(reader->Commit()), Code::kConflict);
+  EXPECT_EQ(Read(mine), "2");
+  EXPECT_EQ(Read(other), "1");
+}
+
 TEST_P(Spill, DeletedThenInsertedAgainIsNoDuplicate) {
   for (int i = 0; i < 300; ++i) Put(Key(i), "old");
   auto transaction = engine_->Begin({.bulk = true});
