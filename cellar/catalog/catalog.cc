@@ -269,6 +269,13 @@ Result<uint64_t> Catalog::Impl::AllocateId() {
 
 Status RequireCurrent(const TableDescriptor& table, kv::Transaction* transaction) {
   if (table.commit_version == kUncommitted) return Status();
+  // A snapshot older than the descriptor shows data that the descriptor does not speak of: an index
+  // not built yet, rows of a dropped table. Before the first read there is no snapshot to be old.
+  if (transaction->stats().trips != 0 && transaction->snapshot_version() < table.commit_version) {
+    return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
+                    "could not serialize access due to a concurrent change of relation \"{}\"",
+                    table.name);
+  }
   return transaction->Require(codec::DescriptorKey(table.id.value), table.commit_version);
 }
 

@@ -142,9 +142,9 @@ class Catalog {
 };
 
 // Makes `transaction`'s commit fail with kConflict when the descriptor has changed since it was
-// read, and answers so at once when that is known already. Take the CatalogSnapshot before the
-// transaction's snapshot: then the data is never older than the descriptor, and this finds the
-// descriptor older than the data. Descriptors that the transaction itself has changed pass.
+// read, and answers so at once when that is known already: the descriptor is older than the data,
+// or newer than the snapshot that the transaction has read from. Call it before the statement's
+// reads. Descriptors that the transaction itself has changed pass.
 Status RequireCurrent(const TableDescriptor& table, kv::Transaction* transaction);
 
 // Protobuf bytes of a descriptor (docs/formats/catalog.md). Errors: kCorruption.

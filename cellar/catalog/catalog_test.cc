@@ -397,6 +397,21 @@ TEST_F(CatalogTest, RequireCurrentRefusesACommitUnderAnOldSchema) {
   EXPECT_TRUE(later->Commit().ok());
 }
 
+TEST_F(CatalogTest, RequireCurrentRefusesADescriptorNewerThanTheSnapshot) {
+  ASSERT_TRUE(Create(SimpleTable(Database(), "t")).ok());
+  auto old = engine_->Begin();
+  kv::PinnedValue value;
+  ASSERT_TRUE(old->Get("x", &value).ok());
+  ASSERT_TRUE(RequireCurrent(*catalog_->Current()->FindTable(Database(), "t"), old.get()).ok());
+  ASSERT_TRUE(Create(SimpleTable(Database(), "later")).ok());
+  TablePtr later = catalog_->Current()->FindTable(Database(), "later");
+  EXPECT_EQ(RequireCurrent(*later, old.get()).sqlstate(), "40001");
+  auto fresh = engine_->Begin();
+  EXPECT_TRUE(RequireCurrent(*later, fresh.get()).ok());
+  ASSERT_TRUE(fresh->Get("x", &value).ok());
+  EXPECT_TRUE(RequireCurrent(*later, fresh.get()).ok());
+}
+
 TEST_F(CatalogTest, DescriptorErrorsAreThoseOfPostgres) {
   TableDescriptor twice = SimpleTable(Database(), "t");
   twice.columns[1].name = "id";

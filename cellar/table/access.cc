@@ -305,6 +305,18 @@ Result<uint64_t> Access::EstimateRows(const TableDescriptor& table) {
   return CountFewRows(&impl_->context, table);
 }
 
+Result<std::vector<std::string>> DescribeSpans(const ScanSpec& spec) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*spec.table));
+  const IndexCodec* index = compiled->FindIndex(spec.index);
+  if (index == nullptr) {
+    return InternalError("table \"{}\" has no index {}", spec.table->name, spec.index.value);
+  }
+  CELLAR_TRY_ASSIGN(std::vector<KeyItem> items, KeyItemsOf(*index, spec.spans));
+  std::vector<std::string> out;
+  for (const KeyItem& item : items) out.push_back(PrintItem(item));
+  return out;
+}
+
 Status DuplicateKeyError(const catalog::CatalogSnapshot& catalog, std::string_view key) {
   const Status unknown = SqlError(Code::kConstraint, sqlstate::kUniqueViolation,
                                   "duplicate key value violates unique constraint");

@@ -190,6 +190,10 @@ class Access {
   std::unique_ptr<Impl> impl_;
 };
 
+// The key ranges that a scan reads, one a span, as codec::PrintKey shows them: "/100/0/5/0" for a
+// point, "/100/0/5 - /100/0/9" for a range. For EXPLAIN; reads nothing.
+Result<std::vector<std::string>> DescribeSpans(const ScanSpec& spec);
+
 // Names the index behind the duplicate that a bulk commit reported
 // (kv::Transaction::duplicate_key).
 Status DuplicateKeyError(const catalog::CatalogSnapshot& catalog, std::string_view key);

@@ -570,6 +570,18 @@ TEST_F(AccessTest, DumpedKeysNameTheirFields) {
                        "/cellar/people index people_age_name_idx (age=30 desc, id=7)"}));
 }
 
+TEST_F(AccessTest, SpansPrintAsKeys) {
+  Span range;
+  range.lower.kind = Bound::Kind::kInclusive;
+  range.lower.value = Datum::Int(5);
+  ScanSpec spec = SpecOf(table_, table_->primary(), {PointOf({Datum::Int(3)}), range});
+  const std::vector<std::string> spans = Must(DescribeSpans(spec));
+  ASSERT_EQ(spans.size(), 2u);
+  const std::string prefix = "/" + std::to_string(table_->id.value) + "/0/";
+  EXPECT_EQ(spans[0], prefix + "3/0");
+  EXPECT_EQ(spans[1].substr(0, prefix.size() + 4), prefix + "5 - ");
+}
+
 TEST_F(AccessTest, DumpFlagsKeysThatMakeNoSense) {
   auto writer = Begin();
   Must(writer->Put("\x5e\x5f nonsense", "v"));

@@ -299,6 +299,7 @@ Status CheckTable(const TablePtr& table, kv::Transaction* transaction, uint64_t*
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
   AccessContext context;
   context.transaction = transaction;
+  context.mode = kv::ReadMode::kSnapshot;
   return Checker(*compiled, &context, findings).Run(rows);
 }
 

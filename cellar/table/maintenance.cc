@@ -23,6 +23,12 @@ ScanSpec WholeTable(const TablePtr& table, const CompiledTable& compiled, bool w
   return spec;
 }
 
+// Whatever the isolation, a row that another transaction adds meanwhile must not be missed.
+Status GuardRows(AccessContext* context, const CompiledTable& compiled) {
+  const codec::KeyRange range = codec::PrefixRange(compiled.primary().prefix);
+  return context->transaction->AddReadConflict(range.start, range.end);
+}
+
 // Adds entries of one index for a batch of rows that are all there.
 class IndexBuilder {
  public:
@@ -109,6 +115,7 @@ Status BuildIndexOf(AccessContext* context, const TablePtr& table, IndexId index
   if (index == nullptr || index->primary) {
     return InternalError("table \"{}\" has no secondary index {}", table->name, index_id.value);
   }
+  CELLAR_TRY(GuardRows(context, *compiled));
   IndexBuilder builder(context, *compiled, *index);
   CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
                     OpenScan(context, WholeTable(table, *compiled, false)));
@@ -132,6 +139,7 @@ Status RewriteTable(AccessContext* context, const TablePtr& from, const TablePtr
                     const std::function<Status(const RowBatch& from, RowBatch* to)>& convert) {
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled_from, CompiledTable::Of(*from));
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled_to, CompiledTable::Of(*to));
+  CELLAR_TRY(GuardRows(context, *compiled_from));
   // A cursor shows what was there when it was opened, so the old entries may go at once, and new
   // rows may take their keys.
   CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,

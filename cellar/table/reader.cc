@@ -50,7 +50,7 @@ void KeepPlaces(std::span<const uint32_t> places, std::vector<T>* items) {
 
 Result<bool> AccessContext::Get(std::string_view key, kv::PinnedValue* value) {
   ++stats.trips;
-  Result<bool> found = transaction->Get(key, value);
+  Result<bool> found = transaction->Get(key, value, mode);
   if (found.ok() && found.value()) {
     ++stats.rows_read;
     stats.bytes_read += key.size() + value->size();
@@ -69,10 +69,9 @@ Status AccessContext::MultiGet(std::span<const std::string_view> keys,
     return Status();
   }
   ++stats.trips;
-  static_assert(sizeof(bool) == sizeof(uint8_t));
   const std::unique_ptr<bool[]> flags = std::make_unique<bool[]>(keys.size());
   CELLAR_TRY(transaction->MultiGet(keys, std::span(values->data(), keys.size()),
-                                   std::span<bool>(flags.get(), keys.size())));
+                                   std::span<bool>(flags.get(), keys.size()), mode));
   for (size_t i = 0; i < keys.size(); ++i) {
     (*found)[i] = flags[i];
     if (!flags[i]) continue;

@@ -19,6 +19,7 @@ struct AccessContext {
   const CancelToken* cancel = nullptr;
   TableStore* store = nullptr;
   bool move_over_reads = false;
+  kv::ReadMode mode = kv::ReadMode::kTracked;  // of Get and MultiGet
   FormatSettings format;
   std::optional<codec::TableId> bulk;  // between BeginBulk and EndBulk
   AccessStats stats;
