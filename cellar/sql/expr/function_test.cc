@@ -32,6 +32,20 @@ TEST(Registry, SignaturesAreUnique) {
   EXPECT_GT(seen.size(), 1000u);
 }
 
+TEST(Registry, FunctionsHaveTheirKnownIds) {
+  size_t known = 0;
+  for (const FunctionSpec& spec : AllFunctions()) {
+    known += spec.oid != 0;
+    if (spec.name == "abs" && spec.args[0].id == TypeId::kInt4) {
+      EXPECT_EQ(spec.oid, 1397u);
+    }
+    if (spec.name == "nextval") {
+      EXPECT_EQ(spec.oid, 1574u);
+    }
+  }
+  EXPECT_GT(known, 900u);
+}
+
 TEST(Registry, ComparisonsHaveMates) {
   for (const FunctionSpec& spec : AllFunctions()) {
     if (spec.comparison == FunctionSpec::Comparison::kNone) continue;

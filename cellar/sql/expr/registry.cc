@@ -196,7 +196,10 @@ void Registry::AddAggregate(std::string_view text,
 }
 
 void Registry::BuildIndex() {
-  for (const FunctionSpec& spec : functions_) by_name_[spec.name].push_back(&spec);
+  for (FunctionSpec& spec : functions_) {
+    spec.oid = FindFunctionOid(spec);
+    by_name_[spec.name].push_back(&spec);
+  }
   for (const AggregateSpec& spec : aggregates_) aggregates_by_name_[spec.name].push_back(&spec);
 }
 

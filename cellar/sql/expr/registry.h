@@ -65,6 +65,9 @@ class Registry {
   std::unordered_map<std::string_view, std::vector<const AggregateSpec*>> aggregates_by_name_;
 };
 
+// The object id in pg_proc of a function by its signature; 0 if it has none.
+uint32_t FindFunctionOid(const FunctionSpec& spec);
+
 // Each file of functions adds its own.
 void RegisterOperators(Registry& registry);
 void RegisterComparisons(Registry& registry);
