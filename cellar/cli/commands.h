@@ -1,0 +1,48 @@
+// The program's commands. Each returns the process's exit code and writes errors to stderr.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cellar/server/store.h"
+
+namespace cellar::cli {
+
+enum class OutputMode : uint8_t { kAligned, kCsv, kJson };
+
+struct SqlOptions {
+  server::StoreOptions store;
+  std::string database = "cellar", user = "cellar";
+  struct Input {
+    bool is_file = false;  // text is a path, "-" for standard input
+    std::string text;
+  };
+  std::vector<Input> inputs;  // empty: standard input, interactive on a terminal
+  OutputMode mode = OutputMode::kAligned;
+  bool expanded = false, tuples_only = false, quiet = false;
+  bool stop_on_error = false;
+  std::string output_file;  // empty: stdout
+};
+// 0 all went well, 1 a fatal error or a failed -c, 3 a script stopped at an error.
+int RunSql(const SqlOptions& options);
+
+struct ImportOptions {
+  server::StoreOptions store;
+  std::string database = "cellar";
+  std::string file, table;  // "-": standard input; a table may be written schema.name
+  char delimiter = 0;       // 0: tab for .tsv, comma otherwise
+  std::string null_text;
+  enum class Header : uint8_t { kDetect, kYes, kNo } header = Header::kDetect;
+  bool create = false;
+  bool quiet = false;
+};
+int RunImport(const ImportOptions& options);
+
+// Every key of a store, decoded. 0, or 1 when some do not read.
+int RunKeys(const server::StoreOptions& store, const std::string& table, uint64_t limit);
+
+// Every index of every table against its rows, and every key of the store. 1 on findings.
+int RunCheck(const server::StoreOptions& store);
+
+}  // namespace cellar::cli

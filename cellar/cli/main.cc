@@ -1,0 +1,198 @@
+// The program: its commands and their options.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "cellar/cli/commands.h"
+#include "cellar/cli/error_text.h"
+#include "cellar/server/server.h"
+
+namespace cellar::cli {
+namespace {
+
+constexpr size_t kMegabyte = size_t{1} << 20;
+
+void AddStore(CLI::App* command, server::StoreOptions* store) {
+  command->add_option("--store", store->directory, "directory of the store")
+      ->required()
+      ->envname("CELLAR_STORE");
+}
+
+void AddCache(CLI::App* command, server::StoreOptions* store) {
+  command->add_option_function<size_t>(
+      "--cache-mb", [store](size_t megabytes) { store->cache_bytes = megabytes * kMegabyte; },
+      "block cache; by default a quarter of memory, at most 256 MB");
+  command->add_option_function<size_t>(
+      "--work-mem-mb",
+      [store](size_t megabytes) { store->statement_memory_bytes = megabytes * kMegabyte; },
+      "memory of one sort, hash or buffer; default 256");
+  command->add_flag_callback(
+      "--no-sync", [store] { store->durable_commits = false; },
+      "commits do not wait for the disk: a crash may lose the latest ones");
+}
+
+struct ServeCommand {
+  server::ServeOptions options;
+  std::string listen = "127.0.0.1:5433";
+
+  void Add(CLI::App* app) {
+    CLI::App* command = app->add_subcommand("serve", "serve a store to PostgreSQL clients");
+    AddStore(command, &options.store);
+    AddCache(command, &options.store);
+    command->add_option("--listen", listen, "HOST:PORT; port 0 picks a free one")
+        ->capture_default_str();
+    command->add_option("--max-connections", options.max_connections, "sessions at once")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 100000));
+    CLI::Option* certificate =
+        command->add_option("--tls-cert", options.tls_certificate, "certificate chain, PEM")
+            ->check(CLI::ExistingFile);
+    CLI::Option* key = command->add_option("--tls-key", options.tls_key, "its private key, PEM")
+                           ->check(CLI::ExistingFile);
+    certificate->needs(key);
+    key->needs(certificate);
+    command->add_flag("--tls-self-signed", options.tls_self_signed, "make a certificate now")
+        ->excludes(certificate);
+    command->add_flag("--require-password", options.always_ask_password,
+                      "ask users of this machine for a password too");
+    command->add_flag("--allow-plaintext", options.allow_plaintext,
+                      "let other machines connect without TLS");
+    command->final_callback([this] { code = Run(); });
+  }
+  int Run() {
+    auto address = server::ParseListenAddress(listen);
+    Status status = address.status();
+    if (address.ok()) {
+      options.host = address->first;
+      options.port = address->second;
+      status = server::Serve(options, [](const std::string& url) {
+        fmt::print("ready {}\n", url);
+        std::fflush(stdout);
+      });
+    }
+    if (status.ok()) return 0;
+    fmt::print(stderr, "{}", PlainErrorText(status));
+    return 1;
+  }
+  int code = 0;
+};
+
+struct SqlCommand {
+  SqlOptions options;
+  std::vector<std::string> commands, files, variables;
+
+  void Add(CLI::App* app) {
+    CLI::App* command = app->add_subcommand("sql", "a shell on a store of this machine");
+    AddStore(command, &options.store);
+    AddCache(command, &options.store);
+    command->add_option("-d,--database", options.database, "database")->capture_default_str();
+    command->add_option("-U,--user", options.user, "role")->capture_default_str();
+    CLI::Option* c =
+        command->add_option("-c,--command", commands, "run this and exit; may be repeated")
+            ->allow_extra_args(false);
+    CLI::Option* f = command->add_option("-f,--file", files, "run this file and exit; - is stdin")
+                         ->allow_extra_args(false);
+    command->add_flag_callback(
+        "--csv", [this] { options.mode = OutputMode::kCsv; }, "CSV output");
+    command->add_flag_callback(
+        "--json", [this] { options.mode = OutputMode::kJson; },
+        "a JSON array of objects per result");
+    command->add_flag_callback(
+        "--aligned", [this] { options.mode = OutputMode::kAligned; },
+        "tables for the eye (default)");
+    command->add_flag("-x,--expanded", options.expanded, "a line per value");
+    command->add_flag("-t,--tuples-only", options.tuples_only, "rows only");
+    command->add_flag("-q,--quiet", options.quiet, "no command tags");
+    command->add_option("-o,--output", options.output_file, "write results to this file");
+    command->add_option("-v,--set", variables, "NAME=VALUE; ON_ERROR_STOP=1 ends at an error")
+        ->allow_extra_args(false);
+    command->final_callback([this, command, c, f] {
+      size_t next_command = 0, next_file = 0;
+      for (const CLI::Option* option : command->parse_order()) {
+        if (option == c) options.inputs.push_back({false, commands[next_command++]});
+        if (option == f) options.inputs.push_back({true, files[next_file++]});
+      }
+      for (const std::string& variable : variables) {
+        if (variable.substr(0, 13) == "ON_ERROR_STOP") {
+          const std::string value = variable.size() > 14 ? variable.substr(14) : "1";
+          options.stop_on_error = value != "0" && value != "off" && value != "false";
+        }
+      }
+      code = RunSql(options);
+    });
+  }
+  int code = 0;
+};
+
+struct ImportCommand {
+  ImportOptions options;
+  std::string delimiter;
+  bool header = false, no_header = false;
+
+  void Add(CLI::App* app) {
+    CLI::App* command = app->add_subcommand("import", "load a CSV file into a table");
+    AddStore(command, &options.store);
+    AddCache(command, &options.store);
+    command->add_option("file", options.file, "CSV file; - is stdin")->required();
+    command->add_option("--table", options.table, "table, or schema.table")->required();
+    command->add_option("-d,--database", options.database, "database")->capture_default_str();
+    command->add_flag("--create", options.create, "make the table, with types that fit the file");
+    CLI::Option* with = command->add_flag("--header", header, "the first line names the columns");
+    command->add_flag("--no-header", no_header, "the first line is a row")->excludes(with);
+    command->add_option("--delimiter", delimiter, "one character; default a comma (.tsv: a tab)");
+    command->add_option("--null", options.null_text,
+                        "what stands for NULL, unquoted; default nothing");
+    command->add_flag("-q,--quiet", options.quiet, "no progress, no summary");
+    command->final_callback([this] {
+      if (header) options.header = ImportOptions::Header::kYes;
+      if (no_header) options.header = ImportOptions::Header::kNo;
+      if (delimiter == "\\t" || delimiter == "tab") delimiter = "\t";
+      if (delimiter.size() > 1) {
+        fmt::print(stderr, "cellar: the delimiter must be one character\n");
+        code = 1;
+        return;
+      }
+      options.delimiter = delimiter.empty() ? '\0' : delimiter[0];
+      code = RunImport(options);
+    });
+  }
+  int code = 0;
+};
+
+int Main(int argc, char** argv) {
+  CLI::App app("Cellar: SQL tables in an ordered key-value store", "cellar");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "cellar " CELLAR_VERSION);
+  ServeCommand serve;
+  SqlCommand sql;
+  ImportCommand import;
+  serve.Add(&app);
+  sql.Add(&app);
+  import.Add(&app);
+  int code = 0;
+  server::StoreOptions store;
+  std::string table;
+  uint64_t limit = 0;
+  CLI::App* keys = app.add_subcommand("keys", "print every key of a store, decoded");
+  AddStore(keys, &store);
+  keys->add_option("--table", table, "only this table: its name, or its path /database/table");
+  keys->add_option("--limit", limit, "at most this many");
+  keys->final_callback([&] { code = RunKeys(store, table, limit); });
+  CLI::App* check = app.add_subcommand("check", "compare every index with its table");
+  AddStore(check, &store);
+  check->final_callback([&] { code = RunCheck(store); });
+  app.add_subcommand("version", "print the version")->final_callback([] {
+    fmt::print("cellar {}\n{}\n", CELLAR_VERSION, CELLAR_LIBRARIES);
+  });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    constexpr int kWrongUsage = 2;
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+  return code | serve.code | sql.code | import.code;
+}
+
+}  // namespace
+}  // namespace cellar::cli
+
+int main(int argc, char** argv) { return cellar::cli::Main(argc, argv); }

@@ -1,0 +1,39 @@
+// `cellar serve`: a store, its database and the PostgreSQL listener, until a signal ends it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cellar/base/status.h"
+#include "cellar/server/store.h"
+
+namespace cellar::server {
+
+struct ServeOptions {
+  StoreOptions store;
+  std::string host = "127.0.0.1";
+  uint16_t port = 5433;
+  size_t max_connections = 2000;
+  std::string tls_certificate, tls_key;  // PEM files; empty: no TLS, or
+  bool tls_self_signed = false;          // a certificate made at the start
+  // Ask everybody for a password, also on this machine.
+  bool always_ask_password = false;
+  // Let other machines come in unencrypted.
+  bool allow_plaintext = false;
+  std::chrono::milliseconds shutdown_grace{10000};
+};
+
+// "HOST:PORT", "[::1]:5433", ":5433" or "5433"; an empty host is 127.0.0.1, "*" all addresses.
+Result<std::pair<std::string, uint16_t>> ParseListenAddress(std::string_view text);
+
+// Runs until SIGTERM or SIGINT, then ends all sessions, closes the store and returns OK; a second
+// signal shortens the wait. SIGHUP reads the certificate again. `ready` is called with the URL once
+// connections are accepted. Blocks these signals in the whole process; call it before other threads
+// are started. Errors: of the store, the certificate or the address; nothing runs then.
+Status Serve(const ServeOptions& options, const std::function<void(const std::string& url)>& ready);
+
+}  // namespace cellar::server

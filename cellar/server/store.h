@@ -1,0 +1,30 @@
+// Opening a store directory: the engine and the database over it. Every door of the program comes
+// through here.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "cellar/base/status.h"
+#include "cellar/kv/engine.h"
+#include "cellar/session/session.h"
+
+namespace cellar::server {
+
+struct StoreOptions {
+  std::string directory;
+  bool create_if_missing = true;
+  // Takes no lock and writes nothing: for looking at a store that another process may have open.
+  bool read_only = false;
+  bool durable_commits = true;
+  size_t cache_bytes = 0;  // 0: a quarter of memory, at most 256 MiB
+  size_t statement_memory_bytes = size_t{256} << 20;
+};
+
+// Errors: as engines::OpenRocksEngine, and kNotFound for an absent directory that is not to be
+// made.
+Result<std::unique_ptr<kv::Engine>> OpenEngine(const StoreOptions& options);
+Result<std::unique_ptr<session::Database>> OpenDatabase(const StoreOptions& options);
+
+}  // namespace cellar::server
