@@ -1,5 +1,5 @@
-// Any bytes as SQL: they parse or give an error; what parses can be written back, and means the same
-// when read again. The splitter loses nothing.
+// Any bytes as SQL: they parse or give an error; what parses can be written back, and means the
+// same when read again. The splitter loses nothing.
 #include <cstdint>
 #include <string>
 #include <string_view>

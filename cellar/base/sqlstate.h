@@ -5,11 +5,13 @@
 
 namespace cellar::sqlstate {
 
-inline constexpr std::string_view kNoData = "02000", kConnectionFailure = "08006",
-    kProtocolViolation = "08P01", kFeatureNotSupported = "0A000", kCardinalityViolation = "21000",
-    kStringDataRightTruncation = "22001", kNumericValueOutOfRange = "22003",
-    kNullValueNotAllowed = "22004", kInvalidDatetimeFormat = "22007", kDatetimeFieldOverflow = "22008",
-    kSubstringError = "22011", kDivisionByZero = "22012", kIntervalFieldOverflow = "22015",
+inline constexpr std::string_view
+    kNoData = "02000",
+    kConnectionFailure = "08006", kProtocolViolation = "08P01", kFeatureNotSupported = "0A000",
+    kCardinalityViolation = "21000", kStringDataRightTruncation = "22001",
+    kNumericValueOutOfRange = "22003", kNullValueNotAllowed = "22004",
+    kInvalidDatetimeFormat = "22007", kDatetimeFieldOverflow = "22008", kSubstringError = "22011",
+    kDivisionByZero = "22012", kIntervalFieldOverflow = "22015",
     kCharacterNotInRepertoire = "22021", kInvalidParameterValue = "22023",
     kInvalidEscapeSequence = "22025", kInvalidRegularExpression = "2201B",
     kInvalidRowCountInLimit = "2201W", kInvalidRowCountInOffset = "2201X",

@@ -51,17 +51,18 @@ class [[nodiscard]] Status {
   Code code() const;
   // Short, lower case, no full stop; never holds user values.
   std::string_view message() const;
-  std::string_view detail() const;      // a sentence; may hold user values
-  std::string_view hint() const;        // a sentence: what to do
-  std::string_view sqlstate() const;    // five characters, or empty: derive it from code()
-  std::string_view context() const;     // where it happened ("COPY t, line 3"), for clients' CONTEXT
+  std::string_view detail() const;    // a sentence; may hold user values
+  std::string_view hint() const;      // a sentence: what to do
+  std::string_view sqlstate() const;  // five characters, or empty: derive it from code()
+  std::string_view context() const;   // where it happened ("COPY t, line 3"), for clients' CONTEXT
   std::string_view schema_name() const;
   std::string_view table_name() const;
   std::string_view column_name() const;
   std::string_view constraint_name() const;
   // 1-based position in the statement text, in characters; 0 when unknown.
   int position() const;
-  // Byte offset (0-based) in the statement text; -1 when unknown. The session turns it into position().
+  // Byte offset (0-based) in the statement text; -1 when unknown. The session turns it into
+  // position().
   int location() const;
 
   Status WithSqlState(std::string_view five) &&;
@@ -90,7 +91,8 @@ template <typename... Args>
 Status MakeError(Code code, fmt::format_string<Args...> format, Args&&... args) {
   return Status(code, fmt::format(format, std::forward<Args>(args)...));
 }
-// An error with a SQLSTATE: SqlError(Code::kInvalid, sqlstate::kUndefinedTable, "relation \"{}\" does not exist", n).
+// An error with a SQLSTATE: SqlError(Code::kInvalid, sqlstate::kUndefinedTable, "relation \"{}\"
+// does not exist", n).
 template <typename... Args>
 Status SqlError(Code code, std::string_view sqlstate, fmt::format_string<Args...> format,
                 Args&&... args) {
@@ -118,21 +120,33 @@ Status UnsupportedError(fmt::format_string<Args...> format, Args&&... args) {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
-  Result(Status error) : state_(std::in_place_index<1>, std::move(error)) { CheckIsError(); }  // NOLINT
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
+  Result(Status error) : state_(std::in_place_index<1>, std::move(error)) {
+    CheckIsError();
+  }  // NOLINT
   template <typename U>
-    requires(std::is_convertible_v<U, T> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
-             !std::is_same_v<std::remove_cvref_t<U>, Status> &&
-             !std::is_same_v<std::remove_cvref_t<U>, Result>)
-  Result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}  // NOLINT
+  requires(std::is_convertible_v<U, T> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
+           !std::is_same_v<std::remove_cvref_t<U>, Status> &&
+           !std::is_same_v<std::remove_cvref_t<U>, Result>) Result(U&& value)
+      : state_(std::in_place_index<0>, std::forward<U>(value)) {}  // NOLINT
 
   bool ok() const { return state_.index() == 0; }
   const Status& status() const& { return ok() ? OkStatus() : std::get<1>(state_); }
   Status status() && { return ok() ? Status() : std::move(std::get<1>(state_)); }
 
-  T& value() & { CheckIsValue(); return std::get<0>(state_); }
-  const T& value() const& { CheckIsValue(); return std::get<0>(state_); }
-  T&& value() && { CheckIsValue(); return std::move(std::get<0>(state_)); }
+  T& value() & {
+    CheckIsValue();
+    return std::get<0>(state_);
+  }
+  const T& value() const& {
+    CheckIsValue();
+    return std::get<0>(state_);
+  }
+  T&& value() && {
+    CheckIsValue();
+    return std::move(std::get<0>(state_));
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -165,11 +179,11 @@ void Result<T>::CheckIsValue() const {
 }
 
 // Evaluates to nothing; returns the error to our caller.
-#define CELLAR_TRY(expr)                              \
-  do {                                                \
+#define CELLAR_TRY(expr)                                            \
+  do {                                                              \
     if (::cellar::Status cellar_try_ = (expr); !cellar_try_.ok()) { \
-      return cellar_try_;                             \
-    }                                                 \
+      return cellar_try_;                                           \
+    }                                                               \
   } while (false)
 
 #define CELLAR_CONCAT_INNER(a, b) a##b

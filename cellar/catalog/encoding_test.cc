@@ -1,6 +1,7 @@
 // Bytes of descriptors: every field survives, foreign bytes never crash, the documented bytes hold.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <random>
 
 #include "cellar/catalog/catalog.h"
@@ -217,6 +218,46 @@ TEST(DescriptorBytes, DamagedBytesAreAnErrorOrAnotherDescriptorButNeverACrash) {
     (void)DecodeTable(damaged).ok();
     (void)DecodeNamespace(damaged).ok();
   }
+}
+
+// Every field's frozen bytes: tests/formats/catalog.golden.
+std::vector<std::pair<std::string, std::string>> ReadGolden() {
+  std::ifstream file(std::string(CELLAR_SOURCE_DIR) + "/tests/formats/catalog.golden");
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const size_t bar = line.find(" | ");
+    if (bar == std::string::npos) {
+      ADD_FAILURE() << line;
+      continue;
+    }
+    lines.emplace_back(line.substr(0, bar), line.substr(bar + 3));
+  }
+  return lines;
+}
+
+TEST(DescriptorBytes, GoldensStayReadableAndAreWhatIsWritten) {
+  size_t seen = 0;
+  for (const auto& [name, hex] : ReadGolden()) {
+    std::string bytes;
+    for (size_t i = 0; i + 1 < hex.size(); i += 2) {
+      bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+    }
+    ++seen;
+    if (name.starts_with("namespace")) {
+      Result<NamespaceDescriptor> space = DecodeNamespace(bytes);
+      ASSERT_TRUE(space.ok()) << name << ": " << space.status().ToString();
+      EXPECT_EQ(Hex(EncodeNamespace(space.value())), hex) << name;
+      continue;
+    }
+    Result<TableDescriptor> table = DecodeTable(bytes);
+    ASSERT_TRUE(table.ok()) << name << ": " << table.status().ToString();
+    EXPECT_EQ(Hex(EncodeTable(table.value())), hex) << name;
+    if (name == "relation with every field") {
+      EXPECT_EQ(Hex(EncodeTable(FullTable())), hex);
+    }
+  }
+  EXPECT_EQ(seen, 3u);
 }
 
 // The worked examples of docs/formats/catalog.md.

@@ -9,6 +9,7 @@ Database::~Database() = default;
 
 Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> engine,
                                                  const DatabaseOptions& options) {
+  // tidy: allow(new) the constructor is private
   std::unique_ptr<Database> database(new Database);  // NOLINT: private constructor
   database->impl_ = std::make_unique<Impl>();
   Impl& impl = *database->impl_;

@@ -114,7 +114,8 @@ Result<std::unique_ptr<DirectStatement>> DirectStatement::Prepare(Session* sessi
                                                                   std::span<const Type> types) {
   CELLAR_TRY(Settle(session));
   Session::Impl& s = *session->impl();
-  std::unique_ptr<DirectStatement> direct(new DirectStatement);  // NOLINT: private constructor
+  // tidy: allow(new) the constructor is private
+  std::unique_ptr<DirectStatement> direct(new DirectStatement);
   direct->impl_ = std::make_unique<Impl>(session, &s);
   StatementScope scope(&s, nullptr);
   auto run = [&]() -> Status {

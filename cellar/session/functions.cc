@@ -154,7 +154,33 @@ Result<std::vector<std::string>> SplitName(std::string_view text) {
   }
 }
 
+// Input, output, receive and send functions of types, which catalogs and clients name.
+struct TypeFunction {
+  uint32_t oid;
+  const char* name;
+};
+constexpr TypeFunction kTypeFunctions[] = {
+    {750, "array_in"},        {751, "array_out"},    {2400, "array_recv"}, {2401, "array_send"},
+    {1242, "boolin"},         {1244, "byteain"},     {1245, "charin"},     {34, "namein"},
+    {460, "int8in"},          {38, "int2in"},        {42, "int4in"},       {46, "textin"},
+    {200, "float4in"},        {214, "float8in"},     {1044, "bpcharin"},   {1046, "varcharin"},
+    {1084, "date_in"},        {1143, "time_in"},     {1350, "timetz_in"},  {1312, "timestamp_in"},
+    {1150, "timestamptz_in"}, {1160, "interval_in"}, {1701, "numeric_in"}, {2952, "uuid_in"},
+    {321, "json_in"},         {3806, "jsonb_in"},    {1798, "oidin"},      {40, "int2vectorin"},
+    {54, "oidvectorin"},      {2218, "regclassin"},  {2220, "regtypein"},  {44, "regprocin"},
+    {2290, "record_in"}};
+
 }  // namespace
+
+uint32_t TypeInputFunction(Type type) {
+  if (type.array) return 750;
+  std::string name = TypeName(type);
+  for (const TypeFunction& function : kTypeFunctions) {
+    const std::string_view candidate = function.name;
+    if (candidate == name + "in" || candidate == name + "_in") return function.oid;
+  }
+  return 46;
+}
 
 Result<uint32_t> Session::Impl::LookupReg(TypeId kind, std::string_view name) {
   if (name == "-") return 0u;
@@ -224,6 +250,9 @@ Result<uint32_t> Session::Impl::LookupReg(TypeId kind, std::string_view name) {
     }
     case TypeId::kRegproc: {
       CELLAR_TRY_ASSIGN(std::vector<std::string> parts, SplitName(name));
+      for (const TypeFunction& function : kTypeFunctions) {
+        if (parts.back() == function.name) return function.oid;
+      }
       for (const sql::FunctionSpec& function : sql::AllFunctions()) {
         if (function.name == parts.back()) return FunctionOid(function);
       }
@@ -273,6 +302,9 @@ std::string Session::Impl::PrintReg(TypeId kind, uint32_t oid) {
         return sql::QuoteIdentifier(role->name);
       break;
     case TypeId::kRegproc:
+      for (const TypeFunction& function : kTypeFunctions) {
+        if (oid == function.oid) return function.name;
+      }
       for (const sql::FunctionSpec& function : sql::AllFunctions()) {
         if (FunctionOid(function) == oid) return std::string(function.name);
       }

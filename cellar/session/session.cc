@@ -206,7 +206,19 @@ sql::PlannerContext Session::Impl::MakePlannerContext(std::span<const Type> para
 }
 
 Status Session::Impl::AddPosition(Status status, std::string_view text) const {
-  if (status.ok() || status.position() > 0 || status.location() < 0) return status;
+  if (status.ok()) return status;
+  // Lower layers name the table of a violated constraint; where it lies is known here.
+  if (!status.table_name().empty() && status.schema_name().empty()) {
+    const std::string name(status.table_name());
+    catalog::TablePtr table = sql::FindRelation(*db->catalog->Current(), scope, "", name);
+    if (table != nullptr) {
+      const std::string schema = table->parent == database_id
+                                     ? "public"
+                                     : db->catalog->Current()->GetNamespace(table->parent)->name;
+      status = std::move(status).WithTable(schema, name);
+    }
+  }
+  if (status.position() > 0 || status.location() < 0) return status;
   const size_t limit = std::min(text.size(), static_cast<size_t>(status.location()));
   int characters = 1;
   for (size_t i = 0; i < limit; ++i) {
@@ -585,6 +597,7 @@ Result<std::unique_ptr<Session>> Session::Open(Database* database, const Session
     return SqlError(Code::kUnavailable, sqlstate::kCannotConnectNow,
                     "the database system is shutting down");
   }
+  // tidy: allow(new) the constructor is private
   std::unique_ptr<Session> session(new Session);  // NOLINT: private constructor
   session->impl_ = std::make_unique<Impl>(db, options);
   Impl& impl = *session->impl_;

@@ -353,7 +353,7 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
 
   std::map<std::string, std::shared_ptr<Prepared>> statements;
   std::map<std::string, std::unique_ptr<Portal>> portals;
-  std::vector<DirectRun*> direct_runs;  // open ones
+  std::vector<DirectRun*> direct_runs;          // open ones
   std::map<uint64_t, int64_t> sequence_values;  // currval by relation oid
   std::optional<uint32_t> last_sequence;
   uint64_t random_state[2] = {0, 0};
@@ -379,6 +379,8 @@ void SliceBatch(const RowBatch& from, size_t start, size_t end, RowBatch* to);
 // Microseconds since 2000-01-01 UTC.
 int64_t NowMicros();
 
+// pg_type.typinput.
+uint32_t TypeInputFunction(Type type);
 // pg_proc oid.
 uint32_t FunctionOid(const sql::FunctionSpec& function);
 

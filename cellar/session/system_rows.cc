@@ -497,7 +497,7 @@ class Generator {
         .Int("typsubscript", element != 0 ? 6179 : 0)
         .Int("typelem", element)
         .Int("typarray", array)
-        .Int("typinput", element != 0 ? 750 : 31)
+        .Int("typinput", kind == 'c' ? 2290 : TypeInputFunction(TypeFromOid(oid).value_or(Type{})))
         .Int("typoutput", element != 0 ? 751 : 31)
         .Int("typreceive", element != 0 ? 2400 : 31)
         .Int("typsend", element != 0 ? 2401 : 31)

@@ -184,7 +184,8 @@ struct Evaluator::Node {
       case ExprKind::kConstant: mode = Mode::kConstant; return;
       default: break;
     }
-    if (IsRowIndependent(*e)) {
+    const bool plain_subplan = e->kind == ExprKind::kSubplan && e->slots.empty() && e->args.empty();
+    if (plain_subplan || IsRowIndependent(*e)) {
       mode = Mode::kSpread;
       return;
     }

@@ -20,8 +20,8 @@
 
 namespace cellar::sql::ast {
 
-// Deepest nesting of nodes that Parse returns. A walk that recurses through it needs a thread's usual
-// stack of some MiB: Parse itself takes 1.3 MiB at this depth.
+// Deepest nesting of nodes that Parse returns. A walk that recurses through it needs a thread's
+// usual stack of some MiB: Parse itself takes 1.3 MiB at this depth.
 inline constexpr int kMaxDepth = 1000;
 
 enum class NodeKind : uint8_t {

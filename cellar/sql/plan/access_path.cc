@@ -466,13 +466,11 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
 
   AccessPath best;
   bool have_best = false;
-  auto consider = [&](const catalog::IndexDescriptor& index, Spans spans,
-                      const std::vector<std::vector<size_t>>* arm_used) {
+  auto consider = [&](const catalog::IndexDescriptor& index, Spans spans) {
     AccessPath path;
     path.index = &index;
     path.consumed.assign(conditions.size(), false);
     for (size_t used : spans.used) path.consumed[used] = true;
-    static_cast<void>(arm_used);
     path.covering = Covers(get, index, needed);
     // Rows in the spans.
     bool whole_key = spans.equal_columns >= index.key.size();
@@ -618,7 +616,7 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
     bool bound = spans.equal_columns > 0 || spans.range || spans.exclude_null;
     bool strong = spans.equal_columns > 0;
     if (bound || index.primary || !request.order.empty() || Covers(get, index, needed)) {
-      consider(index, std::move(spans), nullptr);
+      consider(index, std::move(spans));
     }
     if (have_best && best.unique_point && best.spans.size() == 1) break;  // nothing beats one key
     if (strong) continue;
@@ -646,7 +644,7 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
       all.equal_columns = least_equal;
       all.range = least_equal == 0 && any_range;
       all.both_bounds = false;
-      consider(index, std::move(all), nullptr);
+      consider(index, std::move(all));
     }
   }
   return best;

@@ -651,8 +651,7 @@ Status Binder::BindConflict(const ast::OnConflict& conflict, const catalog::Tabl
   Env env;
   env.scope = scope;
   env.place = Place::kUpdate;
-  CELLAR_TRY(
-      BindAssignments(conflict.sets, *table, env, node->stored, &node->assignments, nullptr));
+  CELLAR_TRY(BindAssignments(conflict.sets, *table, env, node->stored, &node->assignments));
   if (conflict.where != nullptr) {
     env.place = Place::kConflictWhere;
     CELLAR_TRY_ASSIGN(node->conflict_where, BindCondition(*conflict.where, env, "WHERE"));
@@ -664,7 +663,7 @@ Status Binder::BindConflict(const ast::OnConflict& conflict, const catalog::Tabl
 Status Binder::BindAssignments(const std::vector<ast::SetClause>& sets,
                                const catalog::TableDescriptor& table, Env& env,
                                const std::vector<int>& target_ids,
-                               std::vector<std::pair<int, ExprPtr>>* out, LogicalPtr* from) {
+                               std::vector<std::pair<int, ExprPtr>>* out) {
   std::vector<int> living = LivingColumns(table);
   auto assign = [&](const ast::AssignTarget& target, ExprPtr value, bool is_default,
                     int location) -> Status {
@@ -789,7 +788,7 @@ Result<BoundQuery> Binder::BindUpdate(const ast::UpdateStmt& update, const Scope
   Env env;
   env.scope = &block.scope;
   env.place = Place::kUpdate;
-  CELLAR_TRY(BindAssignments(update.sets, *table, env, node->target, &node->assignments, nullptr));
+  CELLAR_TRY(BindAssignments(update.sets, *table, env, node->target, &node->assignments));
   if (update.where != nullptr) {
     env.place = Place::kWhere;
     CELLAR_TRY_ASSIGN(ExprPtr condition, BindCondition(*update.where, env, "WHERE"));

@@ -4,7 +4,6 @@
 // PostgreSQL's SQLSTATEs and messages, and the byte offset of what they complain about.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -76,7 +75,6 @@ struct Env {
   Place place = Place::kSelect;
   bool in_aggregate = false;
   bool in_window = false;
-  const std::vector<ScopeColumn>* extra = nullptr;
 };
 
 struct BoundAggregate {
@@ -159,8 +157,8 @@ class Binder {
   Status ApplyAlias(ScopeItem* item, const ast::Alias& alias, int location);
   Status CheckDuplicateNames(const std::vector<ScopeItem*>& items);
   ScopeItem* NewItem() {
-    items_.emplace_back();
-    return &items_.back();
+    items_.push_back(std::make_unique<ScopeItem>());
+    return items_.back().get();
   }
   // A Get with fresh ids and its item.
   std::unique_ptr<LogicalGet> MakeGet(const catalog::TablePtr& table, const std::string& alias,
@@ -225,7 +223,7 @@ class Binder {
   Status BindAssignments(const std::vector<ast::SetClause>& sets,
                          const catalog::TableDescriptor& table, Env& env,
                          const std::vector<int>& target_ids,
-                         std::vector<std::pair<int, ExprPtr>>* out, LogicalPtr* from);
+                         std::vector<std::pair<int, ExprPtr>>* out);
   Status AddGenerated(const catalog::TableDescriptor& table, const std::vector<int>& target_ids,
                       std::vector<std::pair<int, ExprPtr>>* assignments);
 
@@ -279,8 +277,7 @@ class Binder {
 
   Statement& s_;
   const char* stack_start_;
-  std::deque<ScopeItem> items_;
-  std::deque<Scope> scopes_;
+  std::vector<std::unique_ptr<ScopeItem>> items_;
   std::vector<CteName> cte_names_;
   int view_depth_ = 0;
 };

@@ -10,7 +10,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -338,7 +338,7 @@ struct Statement {
   }
 
   PlannerContext& context;
-  std::deque<ColumnInfo> columns;
+  std::vector<ColumnInfo> columns;
   std::vector<Subquery> subqueries;
   std::vector<Cte> ctes;
   std::vector<Type> parameter_types;

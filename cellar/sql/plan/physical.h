@@ -184,9 +184,7 @@ class Physical {
   };
   struct JoinTree {
     std::vector<Leaf> leaves;
-    std::vector<Conjunct> pool;                            // conditions over several leaves
-    std::vector<std::pair<int, ExprPtr>> virtual_columns;  // flattened projections
-    std::vector<ExprPtr> late;                             // to be applied at the very top
+    std::vector<Conjunct> pool;  // conditions over several leaves
   };
   enum class Method : uint8_t { kFirst, kLookup, kHash, kLoop, kLateral };
   struct Step {

@@ -1,7 +1,8 @@
 // Plans: the physical tree that the planner hands to the executor.
 //
-// A plan is immutable, owns all its expressions and descriptors, and may be executed by many sessions at once.
-// Column positions in expressions are positions in the child's output (for joins: left columns, then right).
+// A plan is immutable, owns all its expressions and descriptors, and may be executed by many
+// sessions at once. Column positions in expressions are positions in the child's output (for joins:
+// left columns, then right).
 #pragma once
 
 #include <cstdint>
@@ -25,24 +26,24 @@ struct OutputColumn {
 };
 
 enum class PlanKind : uint8_t {
-  kResult,        // one row without columns, or none when `filter` says so: SELECT without FROM
+  kResult,  // one row without columns, or none when `filter` says so: SELECT without FROM
   kValues,
   kScan,
-  kVirtualScan,   // pg_catalog tables
+  kVirtualScan,  // pg_catalog tables
   kFunctionScan,
-  kExternal,      // rows handed in by the caller (COPY)
+  kExternal,  // rows handed in by the caller (COPY)
   kFilter,
   kProject,
-  kProjectSet,    // set-returning functions in the select list
+  kProjectSet,  // set-returning functions in the select list
   kNestedLoop,
   kHashJoin,
-  kLookupJoin,    // nested loop by index, a batch of outer rows at a time
+  kLookupJoin,  // nested loop by index, a batch of outer rows at a time
   kSort,
   kLimit,
   kDistinct,
   kAggregate,
   kWindow,
-  kAppend,        // UNION ALL
+  kAppend,  // UNION ALL
   kSetOperation,
   kCteScan,
   kRecursiveUnion,
@@ -56,14 +57,16 @@ struct PlanNode {
   explicit PlanNode(PlanKind kind) : kind(kind) {}
   virtual ~PlanNode() = default;
   template <typename T>
-  const T& As() const { return static_cast<const T&>(*this); }
+  const T& As() const {
+    return static_cast<const T&>(*this);
+  }
 
   PlanKind kind;
   std::vector<OutputColumn> output;
   std::vector<std::unique_ptr<PlanNode>> children;
-  double rows = 0;   // planner's estimate
-  double cost = 0;   // nanoseconds, planner's estimate
-  int id = 0;        // position in Plan for EXPLAIN ANALYZE counters, assigned at the end
+  double rows = 0;  // planner's estimate
+  double cost = 0;  // nanoseconds, planner's estimate
+  int id = 0;       // position in Plan for EXPLAIN ANALYZE counters, assigned at the end
 };
 using PlanPtr = std::unique_ptr<PlanNode>;
 
@@ -77,19 +80,20 @@ struct ValuesNode : PlanNode {
   std::vector<std::vector<ExprPtr>> rows_exprs;  // evaluated without input
 };
 
-// Bounds as expressions without input columns (constants, parameters, slots); become a table::Span at run time.
+// Bounds as expressions without input columns (constants, parameters, slots); become a table::Span
+// at run time.
 struct BoundExpr {
-  ExprPtr value;          // null: unbounded. A NULL value at run time makes the span empty.
+  ExprPtr value;  // null: unbounded. A NULL value at run time makes the span empty.
   bool inclusive = false;
 };
 struct SpanExpr {
-  std::vector<ExprPtr> equal;        // NULL at run time makes the span empty, unless equal_null[i]
-  std::vector<bool> equal_null;      // IS NULL on that column
+  std::vector<ExprPtr> equal;    // NULL at run time makes the span empty, unless equal_null[i]
+  std::vector<bool> equal_null;  // IS NULL on that column
   BoundExpr lower, upper;
-  bool only_null = false;            // IS NULL on the column after `equal`
-  bool exclude_null = false;         // IS NOT NULL
-  // When not negative: equal[array_position] is an array (x = ANY($1)), and at run time the span stands for one
-  // span for each of its distinct non-NULL elements; a NULL array gives none.
+  bool only_null = false;     // IS NULL on the column after `equal`
+  bool exclude_null = false;  // IS NOT NULL
+  // When not negative: equal[array_position] is an array (x = ANY($1)), and at run time the span
+  // stands for one span for each of its distinct non-NULL elements; a NULL array gives none.
   int array_position = -1;
 };
 
@@ -101,8 +105,9 @@ struct ScanNode : PlanNode {
   catalog::TablePtr table;
   std::string alias;
   catalog::IndexId index;
-  // Cross product is done by the planner: each entry is one span; at run time empty ones are dropped, the rest
-  // sorted and merged where they overlap. Whole index: one SpanExpr with nothing set.
+  // Cross product is done by the planner: each entry is one span; at run time empty ones are
+  // dropped, the rest sorted and merged where they overlap. Whole index: one SpanExpr with nothing
+  // set.
   std::vector<SpanExpr> spans;
   std::vector<catalog::ColumnId> columns;
   bool reverse = false;
@@ -117,8 +122,8 @@ struct VirtualScanNode : PlanNode {
   VirtualScanNode() : PlanNode(PlanKind::kVirtualScan) {}
   std::string schema, table;
   std::vector<int> columns;  // positions in the virtual table
-  // Equality on a column with an expression that needs no input: a hint for the generator; the filter still
-  // holds.
+  // Equality on a column with an expression that needs no input: a hint for the generator; the
+  // filter still holds.
   int key_column = -1;
   ExprPtr key;
 };
@@ -144,8 +149,8 @@ struct ProjectNode : PlanNode {
   std::vector<ExprPtr> exprs;
 };
 
-// As Project, but calls of set-returning functions at the top of an expression expand the row; shorter ones are
-// padded with NULL (manual 38.5.9).
+// As Project, but calls of set-returning functions at the top of an expression expand the row;
+// shorter ones are padded with NULL (manual 38.5.9).
 struct ProjectSetNode : PlanNode {
   ProjectSetNode() : PlanNode(PlanKind::kProjectSet) {}
   std::vector<ExprPtr> exprs;
@@ -158,8 +163,8 @@ struct NestedLoopNode : PlanNode {
   NestedLoopNode() : PlanNode(PlanKind::kNestedLoop) {}
   JoinKind join = JoinKind::kInner;  // not kRight, kFull
   ExprPtr condition;                 // over left ++ right; null: true
-  // LATERAL: slots filled from the left row before each run of the right side. Empty: the right side is
-  // computed once and kept.
+  // LATERAL: slots filled from the left row before each run of the right side. Empty: the right
+  // side is computed once and kept.
   std::vector<int> slots;
   std::vector<ExprPtr> slot_values;
 };
@@ -180,9 +185,10 @@ struct LookupJoinNode : PlanNode {
   catalog::TablePtr table;
   std::string alias;
   catalog::IndexId index;
-  std::vector<ExprPtr> keys;         // over the outer row; equal to the first key columns; types match them
+  std::vector<ExprPtr>
+      keys;  // over the outer row; equal to the first key columns; types match them
   std::vector<catalog::ColumnId> columns;
-  ExprPtr condition;                 // over outer ++ columns; null: true
+  ExprPtr condition;  // over outer ++ columns; null: true
 };
 
 struct SortKey {
@@ -206,29 +212,29 @@ struct LimitNode : PlanNode {
 
 struct DistinctNode : PlanNode {
   DistinctNode() : PlanNode(PlanKind::kDistinct) {}
-  std::vector<int> on;    // columns that decide; empty: all
-  bool sorted = false;    // input arrives ordered by them (DISTINCT ON keeps the first of each)
+  std::vector<int> on;  // columns that decide; empty: all
+  bool sorted = false;  // input arrives ordered by them (DISTINCT ON keeps the first of each)
 };
 
 struct AggregateCall {
   const AggregateSpec* spec = nullptr;
-  std::vector<ExprPtr> args;       // over the input
+  std::vector<ExprPtr> args;  // over the input
   Type result;
   bool distinct = false;
-  ExprPtr filter;                  // null: none
-  std::vector<SortKey> order_by;   // over the input
+  ExprPtr filter;                 // null: none
+  std::vector<SortKey> order_by;  // over the input
 };
 // Output: group keys, then aggregates. Without keys always exactly one row.
 struct AggregateNode : PlanNode {
   AggregateNode() : PlanNode(PlanKind::kAggregate) {}
   std::vector<ExprPtr> keys;
   std::vector<AggregateCall> calls;
-  bool sorted = false;             // input arrives grouped by the keys
+  bool sorted = false;  // input arrives grouped by the keys
 };
 
 struct WindowCall {
-  std::string function;            // row_number, rank, dense_rank, ntile, lag, lead, first_value, last_value,
-                                   // nth_value, percent_rank, cume_dist; or an aggregate in `aggregate`
+  std::string function;  // row_number, rank, dense_rank, ntile, lag, lead, first_value, last_value,
+                         // nth_value, percent_rank, cume_dist; or an aggregate in `aggregate`
   AggregateCall aggregate;
   std::vector<ExprPtr> args;
   Type result;
@@ -271,19 +277,22 @@ struct WorkTableScanNode : PlanNode {
   int work_table = 0;
 };
 
-// "Living columns" below: a table's columns that are not dropped, in ordinal order, hidden row id included.
+// "Living columns" below: a table's columns that are not dropped, in ordinal order, hidden row id
+// included.
 
 struct CheckExpr {
   std::string name;
   ExprPtr condition;  // over the living columns; violated when false
 };
-// A key that must exist in another table (referencing side), or must not be referenced any more (referenced side).
+// A key that must exist in another table (referencing side), or must not be referenced any more
+// (referenced side).
 struct ForeignKeyCheck {
   std::string constraint;
-  catalog::TablePtr table;                      // the other table
-  std::optional<catalog::IndexId> index;        // of the other table, whose first columns are `other_columns`
-  std::vector<catalog::ColumnId> other_columns; // in the index's order when `index` is set
-  std::vector<int> columns;                     // positions among our living columns, pairing with other_columns
+  catalog::TablePtr table;  // the other table
+  std::optional<catalog::IndexId>
+      index;  // of the other table, whose first columns are `other_columns`
+  std::vector<catalog::ColumnId> other_columns;  // in the index's order when `index` is set
+  std::vector<int> columns;  // positions among our living columns, pairing with other_columns
   catalog::ForeignKeyAction action = catalog::ForeignKeyAction::kNoAction;  // referenced side only
   bool deferred = false;
 };
@@ -291,7 +300,8 @@ struct OnConflict {
   enum class Kind : uint8_t { kNone, kNothing, kUpdate };
   Kind kind = Kind::kNone;
   std::optional<catalog::IndexId> index;  // the arbiter; none: any (only kNothing)
-  // kUpdate: new values of the row in the way, over [its living columns, excluded.* living columns].
+  // kUpdate: new values of the row in the way, over [its living columns, excluded.* living
+  // columns].
   std::vector<std::pair<int, ExprPtr>> assignments;  // position among living columns -> value
   ExprPtr where;                                     // over the same; null: true
 };
@@ -300,18 +310,20 @@ struct InsertNode : PlanNode {
   InsertNode() : PlanNode(PlanKind::kInsert) {}
   catalog::TablePtr table;
   std::vector<CheckExpr> checks;
-  std::vector<ForeignKeyCheck> foreign_keys;       // referencing side
-  std::vector<ForeignKeyCheck> referenced_by;      // for kUpdate conflicts
+  std::vector<ForeignKeyCheck> foreign_keys;   // referencing side
+  std::vector<ForeignKeyCheck> referenced_by;  // for kUpdate conflicts
   OnConflict on_conflict;
-  bool returning = false;                          // output: RETURNING expressions
-  std::vector<ExprPtr> returning_exprs;            // over the living columns of the stored row
+  bool returning = false;                // output: RETURNING expressions
+  std::vector<ExprPtr> returning_exprs;  // over the living columns of the stored row
 };
-// The child's output: [0, n) the old row's living columns, column `row_ref` its reference, others as needed.
+// The child's output: [0, n) the old row's living columns, column `row_ref` its reference, others
+// as needed.
 struct UpdateNode : PlanNode {
   UpdateNode() : PlanNode(PlanKind::kUpdate) {}
   catalog::TablePtr table;
   int row_ref = 0;
-  std::vector<std::pair<int, ExprPtr>> assignments;  // position among living columns -> value over child output
+  std::vector<std::pair<int, ExprPtr>>
+      assignments;  // position among living columns -> value over child output
   std::vector<CheckExpr> checks;
   std::vector<ForeignKeyCheck> foreign_keys, referenced_by;  // only those whose columns change
   bool returning = false;
@@ -333,17 +345,18 @@ struct Plan {
   StatementKind kind = StatementKind::kSelect;
   PlanPtr root;
   std::vector<PlanPtr> subplans;  // Expr::index of kSubplan
-  std::vector<PlanPtr> ctes;      // CteScanNode::cte; data-modifying ones run to the end even if unread
+  std::vector<PlanPtr> ctes;  // CteScanNode::cte; data-modifying ones run to the end even if unread
   int num_slots = 0;
   int num_work_tables = 0;
   int num_nodes = 0;
-  std::vector<OutputColumn> output;       // empty when nothing is returned
+  std::vector<OutputColumn> output;  // empty when nothing is returned
   bool returns_rows = false;
-  std::vector<Type> parameter_types;      // of $1.., inferred where the client left them open
-  std::vector<catalog::TablePtr> tables;  // every relation used: their versions are commit conditions
+  std::vector<Type> parameter_types;  // of $1.., inferred where the client left them open
+  std::vector<catalog::TablePtr>
+      tables;  // every relation used: their versions are commit conditions
   bool read_only = true;
   bool locks_rows = false;
-  bool uses_virtual_tables = false;       // depends on the whole catalog: do not cache across DDL
+  bool uses_virtual_tables = false;  // depends on the whole catalog: do not cache across DDL
 };
 
 }  // namespace cellar::sql

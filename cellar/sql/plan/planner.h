@@ -1,4 +1,5 @@
-// From a parsed statement to a plan: names are resolved, types inferred, an access path and join order chosen.
+// From a parsed statement to a plan: names are resolved, types inferred, an access path and join
+// order chosen.
 #pragma once
 
 #include <functional>
@@ -34,13 +35,13 @@ class VirtualCatalog {
 struct NameScope {
   std::string database_name;
   catalog::NamespaceId database;
-  std::vector<std::string> search_path;        // schemas by name, pg_catalog left out
-  catalog::NamespaceId temporary;              // zero: none yet
+  std::vector<std::string> search_path;  // schemas by name, pg_catalog left out
+  catalog::NamespaceId temporary;        // zero: none yet
 };
 
 // The namespace of a schema, or nullopt. "pg_temp" is scope.temporary.
-std::optional<catalog::NamespaceId> FindSchema(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
-                                               std::string_view schema);
+std::optional<catalog::NamespaceId> FindSchema(const catalog::CatalogSnapshot& catalog,
+                                               const NameScope& scope, std::string_view schema);
 // First match along the search path, or in `schema` when it is given; null when absent.
 catalog::TablePtr FindRelation(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
                                std::string_view schema, std::string_view name);
@@ -54,20 +55,25 @@ struct PlannerContext {
   std::function<double(const catalog::TableDescriptor&)> estimate_rows;
   // Types the client gave for $1..; kInvalid or absent: infer.
   std::span<const Type> parameter_types;
-  // Settings that forbid a kind of path, for tests that compare paths (enable_indexscan, enable_hashjoin, ...).
-  bool enable_index_scan = true, enable_hash_join = true, enable_lookup_join = true, enable_sort_elision = true;
+  // Settings that forbid a kind of path, for tests that compare paths (enable_indexscan,
+  // enable_hashjoin, ...).
+  bool enable_index_scan = true, enable_hash_join = true, enable_lookup_join = true,
+       enable_sort_elision = true;
 };
 
-// SELECT, VALUES, INSERT, UPDATE, DELETE. Errors as PostgreSQL's analysis (42P01, 42703, 42803, 42804, 42883...),
-// with locations. Reads no data.
-Result<std::shared_ptr<const Plan>> PlanStatement(const ast::Node& statement, PlannerContext& context);
+// SELECT, VALUES, INSERT, UPDATE, DELETE. Errors as PostgreSQL's analysis (42P01, 42703, 42803,
+// 42804, 42883...), with locations. Reads no data.
+Result<std::shared_ptr<const Plan>> PlanStatement(const ast::Node& statement,
+                                                  PlannerContext& context);
 
-// Binds an expression for defaults, checks and ALTER COLUMN USING: columns of `table` (living ones, in ordinal
-// order; null: none allowed) by position, cast to `target` when it is valid.
-Result<ExprPtr> BindTableExpression(const ast::Node& expression, const catalog::TableDescriptor* table, Type target,
+// Binds an expression for defaults, checks and ALTER COLUMN USING: columns of `table` (living ones,
+// in ordinal order; null: none allowed) by position, cast to `target` when it is valid.
+Result<ExprPtr> BindTableExpression(const ast::Node& expression,
+                                    const catalog::TableDescriptor* table, Type target,
                                     PlannerContext& context);
 
-// A column's type as written in DDL: modifiers checked, serial types reported through *serial (0, 2, 4 or 8).
+// A column's type as written in DDL: modifiers checked, serial types reported through *serial (0,
+// 2, 4 or 8).
 Result<Type> ResolveTypeName(const ast::TypeName& name, int* serial);
 
 // EXPLAIN's lines. `counters` by PlanNode::id when ANALYZE.
