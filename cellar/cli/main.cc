@@ -28,6 +28,9 @@ void AddCache(CLI::App* command, server::StoreOptions* store) {
   command->add_flag_callback(
       "--no-sync", [store] { store->durable_commits = false; },
       "commits do not wait for the disk: a crash may lose the latest ones");
+  command->add_flag_callback(
+      "--accept-log-damage", [store] { store->accept_log_damage = true; },
+      "open a store whose log is damaged: commits behind the damage are lost");
 }
 
 struct ServeCommand {

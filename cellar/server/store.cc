@@ -10,6 +10,7 @@ Result<std::unique_ptr<kv::Engine>> OpenEngine(const StoreOptions& options) {
   rocks.directory = options.directory;
   rocks.create_if_missing = options.create_if_missing;
   rocks.read_only = options.read_only;
+  rocks.accept_log_damage = options.accept_log_damage;
   rocks.cache_bytes = options.cache_bytes;
   return engines::OpenRocksEngine(rocks);
 }

@@ -202,7 +202,7 @@ Status CheckBeforeOpening(const RocksOptions& options, const DirectoryState& sta
         .WithDetail(fmt::format("Recovery reaches change {}, the log holds valid changes up to {}.",
                                 looked->last_sequence, extent.last_sequence))
         .WithHint(
-            "Restore a backup, or open the store with accept_log_damage to go on without the "
+            "Restore a backup, or open the store with --accept-log-damage to go on without the "
             "commits behind the damage.");
   }
   return {};

@@ -20,8 +20,8 @@ struct RocksOptions {
   bool create_if_missing = true;
   // For tools: no lock is taken, nothing is written, writes answer kInvalid.
   bool read_only = false;
-  // Open although the log holds records behind a damaged place; they are lost. See the error's
-  // hint.
+  // Open although the log holds records behind a damaged place; they are lost. A power cut leaves
+  // such places too if commits did not wait for the disk.
   bool accept_log_damage = false;
 
   // Of blocks and memtables together; 0: a quarter of the machine's memory, at most 256 MiB.
