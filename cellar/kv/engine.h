@@ -29,7 +29,7 @@ struct Limits {
   size_t soft_txn_bytes = SIZE_MAX;  // split work that may be split (backfill, sealing) here
   std::chrono::milliseconds max_txn_age = std::chrono::milliseconds::max();
   bool native_ranges = true;    // DeleteRange costs O(1), whatever it covers
-  bool unknown_commit = false;  // Commit may answer kCommitUnknown
+  bool unknown_commit = false;  // Commit may answer kCommitUnknown, not only when the disk fails
   bool cheap_bulk = true;       // large transactions spill to disk instead of failing
 };
 

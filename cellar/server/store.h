@@ -18,7 +18,7 @@ struct StoreOptions {
   // Takes no lock and writes nothing: for looking at a store that another process may have open.
   bool read_only = false;
   bool durable_commits = true;
-  bool accept_log_damage = false;  // open although commits behind a damaged place of the log are lost
+  bool accept_log_damage = false;  // lose what the log holds behind a damaged place
   size_t cache_bytes = 0;  // 0: a quarter of memory, at most 256 MiB
   size_t statement_memory_bytes = size_t{256} << 20;
 };
