@@ -211,6 +211,7 @@ Status DirectStatement::Impl::Begin(bool alone) {
 
 Status DirectStatement::Impl::StartQuery(ResultSink* result_sink) {
   StatementScope scope(s, result_sink);
+  s->commits_by_itself = true;
   const bool alone = !s->in_block && s->transaction == nullptr;
   for (int attempt = 0;; ++attempt) {
     Status status = s->cancel.Check();

@@ -362,7 +362,7 @@ Status Session::Impl::StartPortal(Portal* portal) {
   Prepared& prepared = *portal->prepared;
   CELLAR_TRY(EnsurePlan(&prepared));
   const sql::Plan& plan = *prepared.plan;
-  const bool alone = !in_block && transaction == nullptr;
+  const bool alone = commits_by_itself && !in_block && transaction == nullptr;
   CELLAR_TRY(EnsureTransaction(alone && plan.read_only && !plan.locks_rows));
   CELLAR_TRY(RefreshStatementSnapshot());
   if (!plan.read_only) CELLAR_TRY(CheckWritable(prepared.statement->tag));
@@ -531,6 +531,7 @@ Status Session::Impl::ExecuteSimple(std::string_view text, ResultSink* sink) {
   }
   if (parsed->empty()) return sink->OnEmptyQuery();
   const bool single = parsed->size() == 1;
+  commits_by_itself = single;
   std::string whole(text);
   for (sql::Statement& one : *parsed) {
     auto statement = std::make_shared<const sql::Statement>(std::move(one));
@@ -776,6 +777,7 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
     }
     const ast::Node& node = *prepared.statement->ast;
     if (impl.failed && !EndsFailedBlock(node)) return FailedBlockError();
+    impl.commits_by_itself = sync_follows;
     const bool alone =
         sync_follows && !impl.in_block && impl.transaction == nullptr && !portal->started;
     bool sent = false;

@@ -348,6 +348,7 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
 
   std::unique_ptr<TransactionState> transaction;
   bool in_block = false;
+  bool commits_by_itself = true;  // the running statement, when no block is open
   bool failed = false;
   ast::TransactionModes pending_modes;
 
