@@ -3,6 +3,10 @@ find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(RocksDB CONFIG REQUIRED)
+# Programs take the archive, which is faster (docs/decisions); it is not position independent, so shared
+# libraries take the shared one.
+set(CELLAR_ROCKSDB
+    "$<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>,RocksDB::rocksdb-shared,RocksDB::rocksdb>")
 find_package(Protobuf REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(ICU REQUIRED COMPONENTS uc i18n)
