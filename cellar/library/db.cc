@@ -1,3 +1,4 @@
+// Database, Connection, Statement and Rows over a session's direct statements.
 #include "cellar/db.h"
 
 #include <charconv>
@@ -144,7 +145,8 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   store.durable_commits = options.durable;
   store.cache_bytes = options.cache_bytes;
   store.statement_memory_bytes = options.statement_memory_bytes;
-  std::unique_ptr<Database> database(new Database);  // NOLINT: private constructor
+  // tidy: allow(new) the constructor is private
+  std::unique_ptr<Database> database(new Database);
   CELLAR_TRY_ASSIGN(database->impl_->database, server::OpenDatabase(store));
   return database;
 }
@@ -156,7 +158,8 @@ Result<std::unique_ptr<Connection>> Database::Connect(const ConnectOptions& opti
   session.database = options.database;
   session.settings = options.settings;
   CELLAR_TRY_ASSIGN(state->session, session::Session::Open(impl_->database.get(), session));
-  return std::unique_ptr<Connection>(new Connection(std::move(state)));  // NOLINT: as above
+  // tidy: allow(new) the constructor is private
+  return std::unique_ptr<Connection>(new Connection(std::move(state)));
 }
 
 void Database::Shutdown() { impl_->database->BeginShutdown(); }
