@@ -19,7 +19,7 @@ struct StoreOptions {
   bool read_only = false;
   bool durable_commits = true;
   bool accept_log_damage = false;  // lose what the log holds behind a damaged place
-  size_t cache_bytes = 0;  // 0: a quarter of memory, at most 256 MiB
+  size_t cache_bytes = 0;          // 0: a quarter of memory, at most 256 MiB
   size_t statement_memory_bytes = size_t{256} << 20;
 };
 
