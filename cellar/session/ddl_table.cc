@@ -346,7 +346,9 @@ Result<catalog::ForeignKey> Ddl::MakeForeignKey(const ast::Constraint& constrain
                                                 const catalog::TableDescriptor& table) {
   catalog::ForeignKey key;
   catalog::TablePtr other;
-  const bool own = constraint.ref_table.schema.empty() && constraint.ref_table.name == table.name &&
+  const std::string& schema = constraint.ref_table.schema;
+  const bool own = constraint.ref_table.name == table.name &&
+                   (schema.empty() || schema == s_.SchemaName(table.parent)) &&
                    (table.id.value == 0 || [&] {
                      Result<catalog::TablePtr> found = FindTable(constraint.ref_table);
                      return found.ok() && (*found)->id == table.id;
