@@ -62,6 +62,15 @@ std::string_view PlaceName(Place place) {
 
 ExprPtr Binder::Fold(ExprPtr expr) {
   if (expr->kind == ExprKind::kCall) {
+    // A strict call of NULL is NULL, and its other arguments are not looked at.
+    if (expr->function->strict && expr->function->set == nullptr) {
+      for (const ExprPtr& arg : expr->args) {
+        if (!IsConstant(*arg) || !arg->constant.is_null()) continue;
+        ExprPtr out = MakeNull(expr->type);
+        out->location = expr->location;
+        return out;
+      }
+    }
     if (expr->function->volatility != Volatility::kImmutable || expr->function->set != nullptr) {
       return expr;
     }

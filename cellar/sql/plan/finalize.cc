@@ -21,14 +21,14 @@ Status Physical::Finalize(ExprPtr* expr, const std::vector<int>& cols) {
         return Status();
       }
     }
-    if (auto found = virtual_.find(e.index); found != virtual_.end()) {
-      *expr = CloneExpr(*found->second);
-      return Finalize(expr, cols);
-    }
     if (std::optional<int> slot = SlotOf(e.index)) {
       e.kind = ExprKind::kExecParameter;
       e.index = *slot;
       return Status();
+    }
+    if (auto found = virtual_.find(e.index); found != virtual_.end()) {
+      *expr = CloneExpr(*found->second);
+      return Finalize(expr, cols);
     }
     const ColumnInfo& info = s_.column(e.index);
     return InternalError("planner lost column {} (\"{}.{}\")", e.index, info.qualifier, info.name);

@@ -49,7 +49,8 @@ IdSet Physical::Expand(const IdSet& ids) const {
     current.ForEach([&](int id) {
       if (done.Has(id)) return;
       auto found = virtual_.find(id);
-      if (found == virtual_.end()) return;
+      // What a slot brings from an outer query is a column here, however it was computed there.
+      if (found == virtual_.end() || SlotOf(id).has_value()) return;
       done.Add(id);
       AddIds(s_, *found->second, &out);
       changed = true;
@@ -66,7 +67,8 @@ void Physical::SubstituteVirtual(ExprPtr* expr) const {
     VisitExpr(**expr, [&](const Expr& node) {
       if (node.kind != ExprKind::kColumn) return;
       auto found = virtual_.find(node.index);
-      if (found != virtual_.end()) values.emplace_back(node.index, found->second.get());
+      if (found == virtual_.end() || SlotOf(node.index).has_value()) return;
+      values.emplace_back(node.index, found->second.get());
     });
     if (values.empty()) return;
     Substitute(expr, values);
