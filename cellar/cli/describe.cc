@@ -205,13 +205,13 @@ Shell::Flow Shell::DescribeRelation(const TextRow& relation) {
         " FROM pg_catalog.pg_constraint WHERE conrelid = {} AND contype = '{}' ORDER BY conname";
     notes("Check constraints", fmt::format(fmt::runtime(constraints), oid, 'c'));
     notes("Foreign-key constraints", fmt::format(fmt::runtime(constraints), oid, 'f'));
-    notes("Referenced by",
-          fmt::format("SELECT 'TABLE \"' || c.relname || '\" CONSTRAINT \"' || conname || '\" '"
-                      " || pg_catalog.pg_get_constraintdef(r.oid, true)"
-                      " FROM pg_catalog.pg_constraint r"
-                      " JOIN pg_catalog.pg_class c ON c.oid = r.conrelid"
-                      " WHERE confrelid = {} AND contype = 'f' ORDER BY 1",
-                      oid));
+    notes(
+        "Referenced by",
+        fmt::format("SELECT 'TABLE \"' || conrelid::pg_catalog.regclass::text || '\" CONSTRAINT \"'"
+                    " || conname || '\" ' || pg_catalog.pg_get_constraintdef(oid, true)"
+                    " FROM pg_catalog.pg_constraint WHERE confrelid = {} AND contype = 'f'"
+                    " ORDER BY 1",
+                    oid));
   }
   if (style.mode == OutputMode::kAligned) printed += "\n";
   Write(printed);

@@ -58,7 +58,7 @@ TEST(Printer, ContinuesValuesOfSeveralLines) {
             "(1 row)\n\n");
 }
 
-TEST(Printer, ShowsControlCharacters) { EXPECT_EQ(Printable("a\x1b[b\tc"), "a\\x1B[b       c"); }
+TEST(Printer, ShowsControlCharacters) { EXPECT_EQ(Printable("a\x1b[b\tc"), "a\\x1B[b c"); }
 
 TEST(Printer, PrintsALinePerValue) {
   PrintStyle style;

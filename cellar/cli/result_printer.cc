@@ -180,7 +180,13 @@ void ResultPrinter::PrintRule(char left, char cross, char right) {
 }
 
 void ResultPrinter::PrintHeader() {
-  if (!style_.title.empty()) out_ += style_.title + "\n";
+  if (!style_.title.empty()) {
+    int total = style_.border == 2 ? 4 : style_.border == 1 ? 2 : 0;
+    for (size_t c = 0; c < widths_.size(); ++c) {
+      total += widths_[c] + (c == 0 ? 0 : style_.border == 0 ? 1 : 3);
+    }
+    out_ += Blanks((total - DisplayWidth(style_.title)) / 2) + style_.title + "\n";
+  }
   if (style_.border == 2) PrintRule('+', '+', '+');
   std::string line = style_.border == 2 ? "| " : style_.border == 1 ? " " : "";
   for (size_t c = 0; c < columns_.size(); ++c) {
