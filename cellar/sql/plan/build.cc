@@ -258,7 +258,7 @@ Result<Phys> Physical::BuildVirtual(LogicalVirtualGet& get, std::vector<ExprPtr>
   node->schema = get.table->schema;
   node->table = get.table->name;
   IdSet wanted = Expand(request.needed);
-  for (const ExprPtr& condition : conditions) AddIds(s_, *condition, &wanted);
+  for (const ExprPtr& condition : conditions) wanted.AddAll(Expand(IdsOf(s_, *condition)));
   Phys out;
   for (size_t i = 0; i < get.ids.size(); ++i) {
     if (!wanted.Has(get.ids[i])) continue;
@@ -321,12 +321,12 @@ Result<Phys> Physical::BuildProject(LogicalProject& project, std::vector<ExprPtr
   for (int id : project.ids) own.Add(id);
   std::vector<ExprPtr> below, above;
   for (ExprPtr& condition : conditions) {
-    bool computed = IdsOf(s_, *condition).Intersects(own);
+    bool computed = Expand(IdsOf(s_, *condition)).Intersects(own);
     (computed ? above : below).push_back(std::move(condition));
   }
   Request inner;
   inner.needed = Expand(request.needed);
-  for (const ExprPtr& condition : above) AddIds(s_, *condition, &inner.needed);
+  for (const ExprPtr& condition : above) inner.needed.AddAll(Expand(IdsOf(s_, *condition)));
   IdSet pass = inner.needed;
   for (const ExprPtr& expr : project.exprs) AddIds(s_, *expr, &inner.needed);
   inner.needed = Expand(inner.needed);
@@ -358,11 +358,11 @@ Result<Phys> Physical::BuildProjectSet(LogicalProjectSet& set, std::vector<ExprP
   for (int id : set.ids) own.Add(id);
   std::vector<ExprPtr> below, above;
   for (ExprPtr& condition : conditions) {
-    (IdsOf(s_, *condition).Intersects(own) ? above : below).push_back(std::move(condition));
+    (Expand(IdsOf(s_, *condition)).Intersects(own) ? above : below).push_back(std::move(condition));
   }
   Request inner;
   inner.needed = Expand(request.needed);
-  for (const ExprPtr& condition : above) AddIds(s_, *condition, &inner.needed);
+  for (const ExprPtr& condition : above) inner.needed.AddAll(Expand(IdsOf(s_, *condition)));
   IdSet pass = inner.needed;
   for (const ExprPtr& expr : set.exprs) AddIds(s_, *expr, &inner.needed);
   CELLAR_TRY_ASSIGN(Phys child, Build(std::move(set.children[0]), std::move(below), inner));
@@ -420,7 +420,7 @@ Result<Phys> Physical::BuildAggregate(LogicalAggregate& aggregate,
   }
   std::vector<ExprPtr> below, above;
   for (ExprPtr& condition : conditions) {
-    IdSet used = IdsOf(s_, *condition);
+    IdSet used = Expand(IdsOf(s_, *condition));
     IdSet own;
     for (int id : aggregate.ids) {
       if (!keys.Has(id)) own.Add(id);
@@ -479,7 +479,7 @@ Result<Phys> Physical::BuildWindow(LogicalWindow& window, std::vector<ExprPtr> c
                                    const Request& request) {
   Request inner;
   inner.needed = Expand(request.needed);
-  for (const ExprPtr& condition : conditions) AddIds(s_, *condition, &inner.needed);
+  for (const ExprPtr& condition : conditions) inner.needed.AddAll(Expand(IdsOf(s_, *condition)));
   ForEachExpr(&window, [&](ExprPtr* expr) { AddIds(s_, **expr, &inner.needed); });
   inner.needed = Expand(inner.needed);
   CELLAR_TRY_ASSIGN(Phys child, Build(std::move(window.children[0]), {}, inner));
@@ -561,7 +561,7 @@ Result<Phys> Physical::BuildLimit(LogicalLimit& limit, std::vector<ExprPtr> cond
       limit.limit != nullptr && !(IsConstant(*limit.limit) && limit.limit->constant.is_null());
   Request inner;
   inner.needed = Expand(request.needed);
-  for (const ExprPtr& condition : conditions) AddIds(s_, *condition, &inner.needed);
+  for (const ExprPtr& condition : conditions) inner.needed.AddAll(Expand(IdsOf(s_, *condition)));
   inner.order = request.order;
   double guess = count.value_or(10) + (limit.offset != nullptr ? offset.value_or(0) : 0);
   if (has_limit) inner.limit = std::max(1.0, guess);
@@ -630,13 +630,13 @@ Result<Phys> Physical::BuildDistinct(LogicalDistinct& distinct, std::vector<Expr
   for (int id : distinct.on) on.Add(id);
   std::vector<ExprPtr> below, above;
   for (ExprPtr& condition : conditions) {
-    bool push = on.ContainsAll(IdsOf(s_, *condition)) && !IsVolatile(*condition);
+    bool push = on.ContainsAll(Expand(IdsOf(s_, *condition))) && !IsVolatile(*condition);
     (push ? below : above).push_back(std::move(condition));
   }
   Request inner;
   inner.needed = Expand(request.needed);
   for (int id : distinct.on) inner.needed.Add(id);
-  for (const ExprPtr& condition : above) AddIds(s_, *condition, &inner.needed);
+  for (const ExprPtr& condition : above) inner.needed.AddAll(Expand(IdsOf(s_, *condition)));
   auto sort = std::make_unique<LogicalSort>();
   for (SortKey& key : distinct.order) {
     inner.needed.Add(key.expr->index);
@@ -694,7 +694,7 @@ Result<Phys> Physical::BuildAppend(LogicalAppend& append, std::vector<ExprPtr> c
     for (size_t i = 0; i < append.ids.size(); ++i) {
       bool used = false;
       for (const ExprPtr& condition : conditions) {
-        used = used || IdsOf(s_, *condition).Has(append.ids[i]);
+        used = used || Expand(IdsOf(s_, *condition)).Has(append.ids[i]);
       }
       if (used && std::find(positions.begin(), positions.end(), i) == positions.end())
         positions.push_back(i);

@@ -633,6 +633,7 @@ Result<Phys> Physical::BuildJoins(LogicalPtr node, std::vector<ExprPtr> conditio
     Request inner;
     inner.needed = Expand(request.needed);
     for (const ExprPtr& condition : conditions) AddIds(s_, *condition, &inner.needed);
+    inner.needed = Expand(inner.needed);
     CELLAR_TRY_ASSIGN(Phys joined, BuildFullJoin(node->As<LogicalJoin>(), inner));
     return AddFilter(std::move(joined), std::move(conditions));
   }

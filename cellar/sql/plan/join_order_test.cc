@@ -138,6 +138,22 @@ TEST_F(JoinOrder, CorrelationReachesThroughLevels) {
       "ok");
 }
 
+TEST_F(JoinOrder, SubqueriesSeeComputedColumnsOfTheOuterQuery) {
+  View("computed", "SELECT id, k + 1 AS kk, coalesce(s, 'none') AS ss FROM big");
+  const char* const kQueries[] = {
+      "SELECT kk FROM computed c WHERE kk >= (SELECT max(m.id) FROM mid m WHERE m.big_id = c.kk)",
+      "SELECT kk FROM computed c WHERE EXISTS (SELECT 1 FROM mid m WHERE m.id = c.kk OR c.ss = "
+      "m.v)",
+      "SELECT * FROM tiny t LEFT JOIN (SELECT k, count(*)::int AS n FROM big GROUP BY k) g ON g.k "
+      "= t.id "
+      "AND g.k > (SELECT count(m.id) FROM mid m WHERE m.id = g.n)",
+      "SELECT * FROM tiny t LEFT JOIN computed c ON c.id = t.id WHERE c.kk NOT IN (SELECT m.id "
+      "FROM mid m "
+      "WHERE m.v = c.ss)",
+  };
+  for (const char* sql : kQueries) EXPECT_EQ(ErrorOf(sql), "ok") << sql;
+}
+
 TEST_F(JoinOrder, OrderSurvivesLookups) {
   EXPECT_EQ(
       Explain("SELECT b.id, m.v FROM mid m JOIN big b ON b.id = m.big_id ORDER BY m.id LIMIT 5"),
