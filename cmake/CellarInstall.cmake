@@ -52,6 +52,8 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/cellar/db.h)
     COMPATIBILITY SameMinorVersion)
   install(FILES ${CMAKE_BINARY_DIR}/cellar-config.cmake ${CMAKE_BINARY_DIR}/cellar-config-version.cmake
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cellar)
+  # Relative, so that the prefix may be chosen, and moved, after configuring.
+  file(RELATIVE_PATH CELLAR_PC_TO_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
   configure_file(${CMAKE_SOURCE_DIR}/cmake/cellar.pc.in ${CMAKE_BINARY_DIR}/cellar.pc @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/cellar.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
