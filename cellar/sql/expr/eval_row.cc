@@ -102,6 +102,8 @@ Result<Datum> EvalSubplan(const Expr& e, EvalContext& context, const RowBatch* i
     size_t slot = static_cast<size_t>(e.slots[i]);
     if (slot >= context.exec_parameters.size()) context.exec_parameters.resize(slot + 1);
     context.exec_parameters[slot] = value;
+    if (slot >= context.exec_parameter_types.size()) context.exec_parameter_types.resize(slot + 1);
+    context.exec_parameter_types[slot] = e.slot_values[i]->type;
   }
   return context.subplans->Run(e, left.args(), context);
 }
