@@ -452,6 +452,20 @@ Result<ExprPtr> Binder::BindColumnRef(const ast::ColumnRef& ref, Env& env) {
         }
       }
     }
+    if (parts[0] == "tableoid") {
+      for (const Scope* scope = env.scope; scope != nullptr; scope = scope->parent) {
+        const ScopeItem* only = nullptr;
+        size_t tables = 0;
+        for (const ScopeItem* item : scope->items) {
+          if (item->table == nullptr || !item->columns_visible) continue;
+          only = item;
+          ++tables;
+        }
+        if (tables == 1) {
+          return MakeConstant(Value(MakeType(TypeId::kOid), Datum::Int(only->table->oid())));
+        }
+      }
+    }
     if (env.place == Place::kDefault) {
       return SqlError(Code::kInvalid, sqlstate::kFeatureNotSupported,
                       "cannot use column reference in DEFAULT expression")
