@@ -406,18 +406,18 @@ Result<ExecuteOutcome> Session::Impl::PumpPortal(Portal* portal, uint64_t max_ro
   RowBatch slice;
   while (!portal->finished) {
     if (portal->pending == nullptr) {
-      if (portal->materialized) {
-        if (portal->position >= portal->rows.size()) {
-          portal->finished = true;
-          break;
-        }
+      // Rows that FETCH has read ahead come before those still to be made.
+      if (portal->position < portal->rows.size()) {
         portal->pending = &portal->rows;
         portal->pending_row = portal->position;
+      } else if (portal->execution == nullptr || portal->exhausted) {
+        portal->finished = true;
+        break;
       } else {
         CELLAR_TRY_ASSIGN(portal->pending, portal->execution->Next());
         portal->pending_row = 0;
         if (portal->pending == nullptr) {
-          portal->finished = true;
+          portal->exhausted = portal->finished = true;
           break;
         }
       }
@@ -438,7 +438,7 @@ Result<ExecuteOutcome> Session::Impl::PumpPortal(Portal* portal, uint64_t max_ro
     }
     portal->rows_sent += count;
     portal->pending_row += count;
-    if (portal->materialized) portal->position += count;
+    if (portal->pending == &portal->rows) portal->position += count;
     left -= count;
     if (portal->pending_row >= portal->pending->size()) portal->pending = nullptr;
     if (left == 0 && max_rows != 0) return ExecuteOutcome::kSuspended;
@@ -828,7 +828,7 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
       std::unique_ptr<Portal> kept = std::move(impl.portals[name]);
       impl.portals.erase(name);
       kept->execution.reset();
-      kept->started = kept->finished = false;
+      kept->started = kept->finished = kept->exhausted = false;
       kept->pending = nullptr;
       kept->rows_sent = 0;
       impl.Rollback();

@@ -182,6 +182,7 @@ struct Portal {
   catalog::SnapshotPtr catalog;  // what the execution sees
   std::unique_ptr<sql::Execution> execution;
   bool started = false, finished = false;
+  bool exhausted = false;  // the execution has given its last row; some may wait in `rows`
   // The rest of a batch of which a row limit took only a part.
   const RowBatch* pending = nullptr;
   size_t pending_row = 0;
@@ -213,7 +214,8 @@ struct TransactionState {
   std::unique_ptr<catalog::CatalogEditor> editor;
   int64_t start_micros = 0;
   bool read_only = false;
-  std::set<uint64_t> required;  // table ids whose descriptors are conditions of the commit
+  // Descriptors that are conditions of the commit: table id and commit version.
+  std::set<std::pair<uint64_t, uint64_t>> required;
   std::vector<SavepointState> savepoints;
   std::vector<NotificationHub::Message> notifies;
   std::vector<catalog::TableId> dropped_sequences;

@@ -68,9 +68,9 @@ catalog::CatalogEditor& Session::Impl::Editor() {
 
 Status Session::Impl::RequireTables(const sql::Plan& plan) {
   for (const catalog::TablePtr& table : plan.tables) {
-    if (!transaction->required.insert(table->id.value).second) continue;
     // A table of this very transaction is guarded by the editor's own reads.
-    if (table->commit_version == 0) continue;
+    if (table->commit_version == catalog::kUncommitted) continue;
+    if (!transaction->required.emplace(table->id.value, table->commit_version).second) continue;
     if (transaction->editor != nullptr &&
         db->catalog->Current()->GetTable(table->id).get() != table.get()) {
       continue;

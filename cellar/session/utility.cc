@@ -338,14 +338,37 @@ Status Session::Impl::RunFetch(const ast::FetchStmt& statement, Portal* out, std
   using Direction = ast::FetchStmt::Direction;
   const bool keeps = cursor.scroll || cursor.hold;
 
+  // A portal of the extended protocol may be a cursor too: started here if need be, and what a row
+  // limit left of a batch goes first.
+  if (!cursor.started && !cursor.materialized) {
+    if (!cursor.prepared->plannable) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidCursorState,
+                      "portal \"{}\" cannot be run as a cursor", cursor.name);
+    }
+    CELLAR_TRY(StartPortal(&cursor));
+  }
+  if (cursor.rows.num_columns() == 0) {
+    std::vector<Type> types;
+    for (const ResultColumn& column : cursor.result_columns()) types.push_back(column.type);
+    cursor.rows.Reset(types);
+  }
+  if (cursor.pending != nullptr && cursor.pending != &cursor.rows) {
+    std::vector<uint32_t> rest;
+    for (size_t row = cursor.pending_row; row < cursor.pending->size(); ++row) {
+      rest.push_back(static_cast<uint32_t>(row));
+    }
+    cursor.rows.AppendRows(*cursor.pending, rest);
+  }
+  cursor.pending = nullptr;
+
   // Rows of the cursor up to `wanted` (0-based, exclusive) are brought into cursor.rows; a cursor
   // that does not scroll drops what it has passed.
   auto read_until = [&](int64_t wanted) -> Status {
-    while (!cursor.finished && cursor.execution != nullptr &&
+    while (!cursor.exhausted && cursor.execution != nullptr &&
            static_cast<int64_t>(cursor.rows.size()) < wanted) {
       CELLAR_TRY_ASSIGN(const RowBatch* batch, cursor.execution->Next());
       if (batch == nullptr) {
-        cursor.finished = true;
+        cursor.exhausted = true;
         break;
       }
       cursor.rows.AppendAll(*batch);
@@ -438,6 +461,7 @@ Status Session::Impl::RunFetch(const ast::FetchStmt& statement, Portal* out, std
     }
   }
   cursor.position = static_cast<size_t>(position);
+  cursor.finished = false;
   // The fetch that reads the end leaves the cursor open.
   if (statement.move) {
     *tag = fmt::format("MOVE {}", picks.size());

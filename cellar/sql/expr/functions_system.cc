@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "cellar/sql/expr/keyword_list.h"
 #include "cellar/sql/expr/quote.h"
 #include "cellar/sql/expr/registry.h"
 #include "cellar/sql/expr/text_util.h"
@@ -544,9 +545,45 @@ Result<Rows> Options(EvalContext&, const Expr&, Args a) {
   return rows;
 }
 
+std::string_view KeywordCategory(char code) {
+  switch (code) {
+    case 'U': return "unreserved";
+    case 'C': return "unreserved (cannot be function or type name)";
+    case 'T': return "reserved (can be function or type name)";
+    default: return "reserved";
+  }
+}
+
+Result<Rows> Keywords(EvalContext&, const Expr&, Args) {
+  const Type text = MakeType(TypeId::kText);
+  Rows rows;
+  std::string_view list = kKeywordList;
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(' '), list.size());
+    const std::string_view item = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    if (item.size() < 4) continue;
+    const size_t colon = item.size() - 3;
+    const bool bare = item.back() == '+';
+    std::vector<Value>& row = rows.emplace_back();
+    row.emplace_back(text, Datum::Bytes(item.substr(0, colon)));
+    row.emplace_back(MakeType(TypeId::kChar), Datum::Int(item[colon + 1]));
+    row.emplace_back(MakeType(TypeId::kBool), Datum::Bool(bare));
+    row.emplace_back(text, Datum::Bytes(KeywordCategory(item[colon + 1])));
+    row.emplace_back(text, Datum::Bytes(bare ? "can be bare label" : "requires AS"));
+  }
+  return rows;
+}
+
 void AddSets(Registry& r) {
   const Type text = MakeType(TypeId::kText), oid = MakeType(TypeId::kOid),
              boolean = MakeType(TypeId::kBool), regclass = MakeType(TypeId::kRegclass);
+  r.AddSet("pg_get_keywords() setof record", Keywords, kStable).set_columns = {
+      {"word", text},
+      {"catcode", MakeType(TypeId::kChar)},
+      {"barelabel", boolean},
+      {"catdesc", text},
+      {"baredesc", text}};
   r.AddSet("pg_options_to_table(text[]) setof record", Options, kStable).set_columns = {
       {"option_name", text}, {"option_value", text}};
   // There are no grants apart from the owner's and no partitions, so these have no rows.
