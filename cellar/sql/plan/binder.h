@@ -286,6 +286,13 @@ class Binder {
 // known.
 std::string OutputName(const ast::Expr& expr);
 
+// What ORDER BY and GROUP BY take for more than expressions: an integer constant is a position, a
+// plain name may be an output column's (null when it is neither).
+std::optional<int> PositionOf(const ast::Expr& expr);
+const std::string* PlainName(const ast::Expr& expr);
+// `node` with `child` below it.
+LogicalPtr Wrap(std::unique_ptr<Logical> node, LogicalPtr child);
+
 // The type of a column of a set-returning call, polymorphic ones resolved by its arguments.
 Type SetColumnType(const Expr& call, Type declared);
 

@@ -53,6 +53,11 @@ struct Phys {
   double cost() const { return node->cost; }
 };
 
+// A call of an = operator.
+bool IsEquality(const Expr& expr);
+// Equal values of both types have one hash and compare without a cast.
+bool SameHashForm(Type a, Type b);
+
 // ---- Access paths (access_path.cc) ----
 
 struct AccessPath {
@@ -168,7 +173,7 @@ class Physical {
   double Selectivity(const std::vector<ExprPtr>& conditions, const LogicalGet* get,
                      double rows) const;
 
-  // join_order.cc
+  // join_tree.cc, join_order.cc, join_build.cc
   struct Leaf {
     LogicalPtr tree;
     JoinKind join = JoinKind::kInner;

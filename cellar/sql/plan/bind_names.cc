@@ -1,0 +1,226 @@
+// Column references: scopes from the inside out, whole rows, fields of composite values.
+#include <charconv>
+
+#include "cellar/sql/plan/binder.h"
+
+namespace cellar::sql::planning {
+
+namespace {
+
+// How a reference is written in messages.
+std::string Joined(const std::vector<std::string>& parts, size_t count) {
+  std::string out;
+  for (size_t i = 0; i < count; ++i) {
+    if (i > 0) out += '.';
+    out += parts[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<ExprPtr> Binder::ColumnFromScope(const ScopeColumn& column, int location) {
+  if (column.record != nullptr) {
+    auto row = std::make_unique<Expr>();
+    row->kind = ExprKind::kRow;
+    row->type = MakeType(TypeId::kRecord);
+    row->location = location;
+    row->names = column.record->names;
+    row->names = column.record->names;
+    for (int id : column.record->ids) row->args.push_back(s_.ColumnExpr(id, location));
+    return row;
+  }
+  return s_.ColumnExpr(column.id, location);
+}
+
+Result<ExprPtr> Binder::WholeRow(const ScopeItem& item, int location) {
+  if (item.scalar_function && !item.columns.empty()) {
+    return ColumnFromScope(item.columns[0], location);
+  }
+  auto row = std::make_unique<Expr>();
+  row->kind = ExprKind::kRow;
+  row->type = MakeType(TypeId::kRecord);
+  row->location = location;
+  for (const ScopeColumn& column : item.columns) {
+    if (column.hidden) continue;
+    CELLAR_TRY_ASSIGN(ExprPtr field, ColumnFromScope(column, location));
+    row->names.push_back(column.name);
+    row->args.push_back(std::move(field));
+  }
+  return row;
+}
+
+Result<ExprPtr> Binder::BindColumnRef(const ast::ColumnRef& ref, Env& env) {
+  const std::vector<std::string>& parts = ref.parts;
+  size_t n = parts.size();
+  if (ref.star && n == 0) {
+    return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                    "row expansion via \"*\" is not supported here")
+        .WithLocation(ref.location);
+  }
+  if (n == 1 && !ref.star) {
+    for (const Scope* scope = env.scope; scope != nullptr; scope = scope->parent) {
+      const ScopeColumn* found = nullptr;
+      for (const ScopeItem* item : scope->items) {
+        if (!item->columns_visible) continue;
+        for (const ScopeColumn& column : item->columns) {
+          if (column.name != parts[0]) continue;
+          if (item->lateral_only) {
+            return SqlError(Code::kInvalid, sqlstate::kUndefinedColumn,
+                            "column \"{}\" does not exist", parts[0])
+                .WithDetail(
+                    fmt::format("There is a column named \"{}\" in table \"{}\", but it cannot "
+                                "be referenced from this part of the query.",
+                                parts[0], item->name))
+                .WithLocation(ref.location);
+          }
+          if (found != nullptr) {
+            return SqlError(Code::kInvalid, sqlstate::kAmbiguousColumn,
+                            "column reference \"{}\" is ambiguous", parts[0])
+                .WithLocation(ref.location);
+          }
+          found = &column;
+        }
+      }
+      if (found != nullptr) return ColumnFromScope(*found, ref.location);
+    }
+    // The name of a relation: its whole row.
+    for (const Scope* scope = env.scope; scope != nullptr; scope = scope->parent) {
+      for (const ScopeItem* item : scope->items) {
+        if (item->relation_visible && !item->lateral_only && item->name == parts[0]) {
+          return WholeRow(*item, ref.location);
+        }
+      }
+    }
+    if (parts[0] == "tableoid") {
+      for (const Scope* scope = env.scope; scope != nullptr; scope = scope->parent) {
+        const ScopeItem* only = nullptr;
+        size_t tables = 0;
+        for (const ScopeItem* item : scope->items) {
+          if (item->table == nullptr || !item->columns_visible) continue;
+          only = item;
+          ++tables;
+        }
+        if (tables == 1) {
+          return MakeConstant(Value(MakeType(TypeId::kOid), Datum::Int(only->table->oid())));
+        }
+      }
+    }
+    if (env.place == Place::kDefault) {
+      return SqlError(Code::kInvalid, sqlstate::kFeatureNotSupported,
+                      "cannot use column reference in DEFAULT expression")
+          .WithLocation(ref.location);
+    }
+    return SqlError(Code::kInvalid, sqlstate::kUndefinedColumn, "column \"{}\" does not exist",
+                    parts[0])
+        .WithLocation(ref.location);
+  }
+  // Qualified: the relation's name is the last part before the column.
+  size_t relation_at = ref.star ? n - 1 : n - 2;
+  if (relation_at > 2) {
+    return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                    "improper qualified name (too many dotted names): {}", Joined(parts, n))
+        .WithLocation(ref.location);
+  }
+  const std::string& relation = parts[relation_at];
+  const std::string* schema = relation_at > 0 ? &parts[relation_at - 1] : nullptr;
+  const ScopeItem* hidden = nullptr;
+  for (const Scope* scope = env.scope; scope != nullptr; scope = scope->parent) {
+    const ScopeItem* found = nullptr;
+    for (const ScopeItem* item : scope->items) {
+      if (item->name != relation || (schema != nullptr && item->schema != *schema)) continue;
+      if (!item->relation_visible || item->lateral_only) {
+        hidden = item;
+        continue;
+      }
+      if (found != nullptr) {
+        return SqlError(Code::kInvalid, "42P09", "table reference \"{}\" is ambiguous", relation)
+            .WithLocation(ref.location);
+      }
+      found = item;
+    }
+    if (found == nullptr) continue;
+    if (ref.star) return WholeRow(*found, ref.location);
+    const ScopeColumn* match = nullptr;
+    for (const ScopeColumn& column : found->columns) {
+      if (column.name != parts[n - 1]) continue;
+      if (match != nullptr) {
+        return SqlError(Code::kInvalid, sqlstate::kAmbiguousColumn,
+                        "column reference \"{}\" is ambiguous", parts[n - 1])
+            .WithLocation(ref.location);
+      }
+      match = &column;
+    }
+    if (match != nullptr) return ColumnFromScope(*match, ref.location);
+    if (parts[n - 1] == "tableoid" && found->table != nullptr) {
+      ExprPtr oid = MakeConstant(Value(MakeType(TypeId::kOid), Datum::Int(found->table->oid())));
+      return oid;
+    }
+    return SqlError(Code::kInvalid, sqlstate::kUndefinedColumn, "column {}.{} does not exist",
+                    relation, parts[n - 1])
+        .WithLocation(ref.location);
+  }
+  // "column.field" of a composite column.
+  if (n == 2 && !ref.star) {
+    for (const Scope* scope = env.scope; scope != nullptr; scope = scope->parent) {
+      for (const ScopeItem* item : scope->items) {
+        if (!item->columns_visible || item->lateral_only) continue;
+        for (const ScopeColumn& column : item->columns) {
+          if (column.name != parts[0] || column.record == nullptr) continue;
+          CELLAR_TRY_ASSIGN(ExprPtr row, ColumnFromScope(column, ref.location));
+          return FieldOf(std::move(row), parts[1], ref.location);
+        }
+      }
+    }
+  }
+  if (hidden != nullptr) {
+    Status status = SqlError(Code::kInvalid, sqlstate::kUndefinedTable,
+                             "invalid reference to FROM-clause entry for table \"{}\"", relation)
+                        .WithLocation(ref.location);
+    return std::move(status).WithHint(fmt::format(
+        "There is an entry for table \"{}\", but it cannot be referenced from this part of "
+        "the query.",
+        relation));
+  }
+  // The alias hides the table's own name.
+  for (const Scope* scope = env.scope; scope != nullptr; scope = scope->parent) {
+    for (const ScopeItem* item : scope->items) {
+      if (item->table != nullptr && item->table->name == relation && item->name != relation) {
+        return SqlError(Code::kInvalid, sqlstate::kUndefinedTable,
+                        "invalid reference to FROM-clause entry for table \"{}\"", relation)
+            .WithHint(
+                fmt::format("Perhaps you meant to reference the table alias \"{}\".", item->name))
+            .WithLocation(ref.location);
+      }
+    }
+  }
+  return SqlError(Code::kInvalid, sqlstate::kUndefinedTable,
+                  "missing FROM-clause entry for table \"{}\"", relation)
+      .WithLocation(ref.location);
+}
+
+Result<ExprPtr> Binder::FieldOf(ExprPtr row, const std::string& field, int location) {
+  if (row->type.id != TypeId::kRecord || row->type.array) {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType,
+                    "column notation .{} applied to type {}, which is not a composite type", field,
+                    FormatType(row->type))
+        .WithLocation(location);
+  }
+  if (row->kind == ExprKind::kRow && !row->names.empty()) {
+    for (size_t i = 0; i < row->names.size() && i < row->args.size(); ++i) {
+      if (row->names[i] == field) return std::move(row->args[i]);
+    }
+  } else if (row->kind == ExprKind::kRow && field.size() > 1 && field[0] == 'f') {
+    size_t position = 0;
+    auto [end, error] = std::from_chars(field.data() + 1, field.data() + field.size(), position);
+    if (error == std::errc() && end == field.data() + field.size() && position >= 1 &&
+        position <= row->args.size()) {
+      return std::move(row->args[position - 1]);
+    }
+  }
+  return SqlError(Code::kInvalid, sqlstate::kUndefinedColumn,
+                  "could not identify column \"{}\" in record data type", field)
+      .WithLocation(location);
+}
+
+}  // namespace cellar::sql::planning

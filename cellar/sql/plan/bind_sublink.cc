@@ -1,0 +1,129 @@
+// Subqueries in expressions.
+#include "cellar/sql/plan/binder.h"
+
+namespace cellar::sql::planning {
+
+Result<ExprPtr> Binder::BindSubLink(const ast::SubLink& link, Env& env, bool negated) {
+  bool quantified =
+      link.sub_kind == ast::SubLinkKind::kAny || link.sub_kind == ast::SubLinkKind::kAll;
+  ExprPtr test;
+  if (quantified) {
+    CELLAR_TRY_ASSIGN(test, BindExpr(*link.test, env));
+  }
+  CELLAR_TRY_ASSIGN(BoundQuery query, BindSelect(*link.select, env.scope));
+  auto negate = [&](ExprPtr expr) -> ExprPtr {
+    if (!negated) return expr;
+    std::vector<ExprPtr> args;
+    args.push_back(std::move(expr));
+    return MakeLogic(ExprKind::kNot, std::move(args));
+  };
+  auto out = std::make_unique<Expr>();
+  out->kind = ExprKind::kSubplan;
+  out->type = MakeType(TypeId::kBool);
+  out->location = link.location;
+  auto register_query = [&](std::vector<int> ids) {
+    Subquery subquery;
+    subquery.root = std::move(query.root);
+    subquery.ids = std::move(ids);
+    out->index = static_cast<int>(s_.subqueries.size());
+    s_.subqueries.push_back(std::move(subquery));
+  };
+  auto ids_of = [&] {
+    std::vector<int> ids;
+    for (const QueryColumn& column : query.columns) ids.push_back(column.id);
+    return ids;
+  };
+  if (link.sub_kind == ast::SubLinkKind::kExists) {
+    out->subplan_kind = SubplanKind::kExists;
+    register_query({});
+    return negate(std::move(out));
+  }
+  size_t wanted = test != nullptr && test->kind == ExprKind::kRow ? test->args.size() : 1;
+  if (query.columns.size() != wanted) {
+    if (quantified) {
+      return SqlError(Code::kInvalid, sqlstate::kSyntaxError, "subquery has too {} columns",
+                      query.columns.size() > wanted ? "many" : "few")
+          .WithLocation(link.location);
+    }
+    return SqlError(Code::kInvalid, sqlstate::kSyntaxError, "subquery must return only one column")
+        .WithLocation(link.location);
+  }
+  if (link.sub_kind == ast::SubLinkKind::kExpr || link.sub_kind == ast::SubLinkKind::kArray) {
+    Type type = s_.column(query.columns[0].id).type;
+    if (link.sub_kind == ast::SubLinkKind::kArray) {
+      out->subplan_kind = SubplanKind::kArray;
+      out->type = type.array ? type : ArrayOf(type.id);
+    } else {
+      out->subplan_kind = SubplanKind::kScalar;
+      out->type = type;
+      out->type.modifier = type.modifier;
+    }
+    register_query(ids_of());
+    if (negated) {
+      CELLAR_TRY_ASSIGN(ExprPtr boolean, ToBoolean(std::move(out), "NOT", link.location));
+      return negate(std::move(boolean));
+    }
+    return out;
+  }
+  std::string_view op = link.is_in || link.op.empty() ? std::string_view("=") : link.op.name;
+  if (op == "!=") op = "<>";
+  bool all = link.sub_kind == ast::SubLinkKind::kAll;
+  if (test->kind == ExprKind::kRow && test->args.size() != 1) {
+    // (a, b) IN (SELECT x, y ..): whether a matching row exists. NOT IN asks that no row may match.
+    if (all || op != "=") {
+      return UnsupportedError(
+                 "row comparison with ALL, or by an operator other than =, over a "
+                 "subquery is not supported")
+          .WithLocation(link.location);
+    }
+    auto row = std::make_unique<Expr>();
+    row->kind = ExprKind::kRow;
+    row->type = MakeType(TypeId::kRecord);
+    for (const QueryColumn& column : query.columns) row->args.push_back(s_.ColumnExpr(column.id));
+    CELLAR_TRY_ASSIGN(ExprPtr match,
+                      MakeRowComparison("=", std::move(test), std::move(row), link.location));
+    if (negated) {
+      std::vector<ExprPtr> args;
+      args.push_back(std::move(match));
+      match = MakeLogic(ExprKind::kIsNotFalse, std::move(args));
+    }
+    auto filter = std::make_unique<LogicalFilter>();
+    SplitConjuncts(std::move(match), &filter->conditions);
+    filter->children.push_back(std::move(query.root));
+    query.root = std::move(filter);
+    out->subplan_kind = SubplanKind::kExists;
+    register_query({});
+    return negate(std::move(out));
+  }
+  if (test->kind == ExprKind::kRow) test = std::move(test->args[0]);
+  int column_id = query.columns[0].id;
+  Type types[2] = {test->type, s_.column(column_id).type};
+  PLAN_TRY_ASSIGN_AT(ResolvedFunction resolved, ResolveOperator(op, types), link.location);
+  if (resolved.result.id != TypeId::kBool) {
+    return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                    "row comparison operator must yield type boolean, not type {}",
+                    FormatType(resolved.result))
+        .WithLocation(link.location);
+  }
+  CELLAR_TRY_ASSIGN(test,
+                    Coerce(std::move(test), resolved.arg_types[0], CastContext::kImplicit, -1));
+  if (!s_.column(column_id).type.SameKind(resolved.arg_types[1])) {
+    auto project = std::make_unique<LogicalProject>();
+    CELLAR_TRY_ASSIGN(ExprPtr cast, Coerce(s_.ColumnExpr(column_id), resolved.arg_types[1],
+                                           CastContext::kImplicit, link.location));
+    ColumnInfo info = s_.column(column_id);
+    info.type = cast->type;
+    column_id = s_.AddColumn(std::move(info));
+    project->ids.push_back(column_id);
+    project->exprs.push_back(std::move(cast));
+    project->children.push_back(std::move(query.root));
+    query.root = std::move(project);
+  }
+  out->subplan_kind = all ? SubplanKind::kAll : SubplanKind::kAny;
+  out->function = resolved.spec;
+  out->args.push_back(std::move(test));
+  register_query({column_id});
+  return negate(std::move(out));
+}
+
+}  // namespace cellar::sql::planning
