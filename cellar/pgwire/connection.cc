@@ -168,7 +168,9 @@ Connection::Next Connection::FunctionCall() {
 Connection::Next Connection::Extended(Status status) {
   if (status.ok()) return Next::kGoOn;
   skip_to_sync_ = true;
-  return Report(status);
+  if (Report(status) == Next::kClose) return Next::kClose;
+  // A Flush that follows is skipped too, and its sender waits for this error before it sends Sync.
+  return out_.Flush() ? Next::kGoOn : Next::kClose;
 }
 
 Connection::Next Connection::Sync(std::string_view body) {
