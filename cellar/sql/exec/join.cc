@@ -124,7 +124,7 @@ class NestedLoopOperator : public JoinOperator {
         right_(std::move(children[1])),
         slot_values_(node.As<NestedLoopNode>().slot_values),
         lateral_(!node.As<NestedLoopNode>().slots.empty()),
-        keep_right_(!lateral_ && OuterSlots(*node.children[1], *state->plan).empty()) {}
+        keep_right_(!lateral_ && IsStable(*node.children[1], *state->plan)) {}
 
  protected:
   Status DoOpen() override {
@@ -200,7 +200,7 @@ class HashJoinOperator : public JoinOperator {
         right_(std::move(children[1])),
         left_keys_(node.As<HashJoinNode>().left_keys),
         right_keys_(node.As<HashJoinNode>().right_keys),
-        keep_right_(OuterSlots(*node.children[1], *state->plan).empty()),
+        keep_right_(IsStable(*node.children[1], *state->plan)),
         null_aware_(node.As<HashJoinNode>().null_aware) {}
 
  protected:

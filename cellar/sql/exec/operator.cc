@@ -160,10 +160,21 @@ class SlotCollector {
       case PlanKind::kExternal:
       case PlanKind::kDistinct:
       case PlanKind::kAppend:
-      case PlanKind::kSetOperation:
+      case PlanKind::kSetOperation: break;
       case PlanKind::kRecursiveUnion:
-      case PlanKind::kWorkTableScan: break;
+        made_.push_back(node.As<RecursiveUnionNode>().work_table);
+        break;
+      case PlanKind::kWorkTableScan:
+        scanned_.push_back(node.As<WorkTableScanNode>().work_table);
+        break;
     }
+  }
+
+  // Reads the work table of a recursive query that runs outside.
+  bool ReadsOuterWorkTable() const {
+    return std::any_of(scanned_.begin(), scanned_.end(), [this](int table) {
+      return std::find(made_.begin(), made_.end(), table) == made_.end();
+    });
   }
 
   std::vector<int> Outer() {
@@ -200,7 +211,7 @@ class SlotCollector {
   }
 
   const Plan& plan_;
-  std::vector<int> read_, filled_, ctes_;
+  std::vector<int> read_, filled_, ctes_, scanned_, made_;
 };
 
 }  // namespace
@@ -209,6 +220,12 @@ std::vector<int> OuterSlots(const PlanNode& node, const Plan& plan) {
   SlotCollector collector(plan);
   collector.Node(node);
   return collector.Outer();
+}
+
+bool ReadsWorkTable(const PlanNode& node, const Plan& plan) {
+  SlotCollector collector(plan);
+  collector.Node(node);
+  return collector.ReadsOuterWorkTable();
 }
 
 Status FinishModifyingCtes(ExecState* state) {

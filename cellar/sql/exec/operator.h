@@ -29,6 +29,7 @@ struct ExecState {
     std::unique_ptr<Operator> source;
     RowBatch rows;
     bool ready = false;
+    bool keeps = true;               // false: reads the work table of a recursive query
     std::vector<int> slots;          // outer slots it reads
     std::vector<Value> slot_values;  // those it was computed with
   };
@@ -114,6 +115,12 @@ Status FinishModifyingCtes(ExecState* state);
 
 // Slots read by the expressions below `node` and not filled below it: what its result depends on.
 std::vector<int> OuterSlots(const PlanNode& node, const Plan& plan);
+// Its result depends on the current rows of a recursive query around it, and so may never be kept.
+bool ReadsWorkTable(const PlanNode& node, const Plan& plan);
+// What `node` returns is the same for the whole execution.
+inline bool IsStable(const PlanNode& node, const Plan& plan) {
+  return OuterSlots(node, plan).empty() && !ReadsWorkTable(node, plan);
+}
 
 // Reads all of `child` (opened here) into *rows, a batch of its column types.
 Status ReadAll(Operator* child, ExecState* state, RowBatch* rows);

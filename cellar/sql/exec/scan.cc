@@ -259,6 +259,7 @@ class CteScanOperator : public Operator {
     if (!cte.source) {
       CELLAR_TRY_ASSIGN(cte.source, Build(source, &state_));
       cte.slots = OuterSlots(source, *state_.plan);
+      cte.keeps = !ReadsWorkTable(source, *state_.plan);
     }
     cte.rows.Reset(TypesOf(source.output));
     CELLAR_TRY(ReadAll(cte.source.get(), &state_, &cte.rows));
@@ -267,7 +268,7 @@ class CteScanOperator : public Operator {
       cte.slot_values.emplace_back(context().exec_parameter_types[slot],
                                    context().exec_parameters[slot]);
     }
-    cte.ready = true;
+    cte.ready = cte.keeps;
     return Status();
   }
   Result<RowBatch*> DoNext() override {

@@ -43,10 +43,11 @@ Status Subplans::Refresh(const Expr& expr, State* state, EvalContext& context) {
   if (!state->root) {
     CELLAR_TRY_ASSIGN(state->root, Build(plan, &state_));
     state->slots = OuterSlots(plan, *state_.plan);
+    state->keeps = !ReadsWorkTable(plan, *state_.plan);
   }
   const bool needs_all =
       expr.subplan_kind != SubplanKind::kExists && expr.subplan_kind != SubplanKind::kScalar;
-  if (state->ready && (state->complete || !needs_all)) {
+  if (state->ready && state->keeps && (state->complete || !needs_all)) {
     bool same = true;
     for (size_t i = 0; i < state->slots.size() && same; ++i) {
       const Datum now = context.exec_parameters[state->slots[i]];

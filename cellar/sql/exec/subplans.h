@@ -23,6 +23,7 @@ class Subplans : public SubplanRunner {
     std::vector<int> slots;
     std::vector<Value> slot_values;
     bool ready = false;
+    bool keeps = true;      // false: reads a recursive query's work table
     bool complete = false;  // all rows were read, not only as many as EXISTS or a scalar needs
     RowBatch rows;
     // kAny by equality over one run's rows.
