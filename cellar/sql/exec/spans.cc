@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cellar/types/array.h"
+
 namespace cellar::sql::exec {
 namespace {
 
@@ -124,7 +126,21 @@ Status MakeSpans(const ScanNode& scan, EvalContext& context, Arena* arena,
       span.nulls = Span::Nulls::kOnly;
     else if (from.exclude_null)
       span.nulls = Span::Nulls::kExclude;
-    spans->push_back(std::move(span));
+    if (from.array_position < 0) {
+      spans->push_back(std::move(span));
+      continue;
+    }
+    // One span for each element; the merge below drops those that repeat.
+    const size_t position = static_cast<size_t>(from.array_position);
+    Type element = from.equal[position]->type;
+    element.array = false;
+    const ArrayView elements(span.equal[position].bytes(), element);
+    for (size_t i = 0; i < elements.size(); ++i) {
+      if (elements.IsNull(i)) continue;
+      Span one = span;
+      one.equal[position] = elements.Get(i);
+      spans->push_back(std::move(one));
+    }
   }
   if (spans->size() < 2) return Status();
 
