@@ -161,7 +161,6 @@ class Generator {
             Datum key)
       : s_(session),
         table_(table),
-        rows_(rows),
         row_(table, rows),
         catalog_(session.CurrentCatalog()) {
     if (key_column >= 0) {
@@ -1100,7 +1099,6 @@ class Generator {
 
   Session::Impl& s_;
   const sql::VirtualTable& table_;
-  RowBatch* rows_;
   SystemRow row_;
   catalog::SnapshotPtr catalog_;
   std::string key_name_;
