@@ -159,10 +159,7 @@ class Generator {
  public:
   Generator(Session::Impl& session, const sql::VirtualTable& table, RowBatch* rows, int key_column,
             Datum key)
-      : s_(session),
-        table_(table),
-        row_(table, rows),
-        catalog_(session.CurrentCatalog()) {
+      : s_(session), table_(table), row_(table, rows), catalog_(session.CurrentCatalog()) {
     if (key_column >= 0) {
       key_name_ = table.columns[static_cast<size_t>(key_column)].name;
       key_ = key;
