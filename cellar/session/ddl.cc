@@ -325,7 +325,7 @@ Status Ddl::DropDatabase(const ast::DropDatabaseStmt& statement) {
 // ---- Making
 // -----------------------------------------------------------------------------------------------
 
-Status Ddl::CreateSchema(const ast::CreateSchemaStmt& statement, const Prepared& prepared) {
+Status Ddl::CreateSchema(const ast::CreateSchemaStmt& statement) {
   const std::string name = !statement.name.empty()                         ? statement.name
                            : statement.owner.kind == ast::RoleKind::kNamed ? statement.owner.name
                                                                            : s_.user;
@@ -347,7 +347,6 @@ Status Ddl::CreateSchema(const ast::CreateSchemaStmt& statement, const Prepared&
   // The elements are made with the new schema in front of the path.
   const std::string path = *s_.settings.Get("search_path");
   CELLAR_TRY(s_.settings.Set("search_path", sql::QuoteIdentifier(name) + ", " + path, true));
-  (void)prepared;
   Status status;
   for (const ast::StmtPtr& element : statement.elements) {
     if (element->kind == ast::NodeKind::kCreateTable)
@@ -357,7 +356,7 @@ Status Ddl::CreateSchema(const ast::CreateSchemaStmt& statement, const Prepared&
     else if (element->kind == ast::NodeKind::kCreateSequence) {
       status = CreateSequence(element->As<ast::CreateSequenceStmt>());
     } else if (element->kind == ast::NodeKind::kCreateView) {
-      status = CreateView(element->As<ast::CreateViewStmt>(), prepared);
+      status = CreateView(element->As<ast::CreateViewStmt>());
     } else if (element->kind != ast::NodeKind::kGrant) {
       status = UnsupportedError("this element of CREATE SCHEMA is not supported");
     }
@@ -390,7 +389,7 @@ Status Ddl::CreateDatabase(const ast::CreateDatabaseStmt& statement) {
   return Editor().CreateNamespace(catalog::kRootNamespace, statement.name, s_.user).status();
 }
 
-Status Ddl::CreateView(const ast::CreateViewStmt& statement, const Prepared& prepared) {
+Status Ddl::CreateView(const ast::CreateViewStmt& statement) {
   if (statement.check_option != ast::CheckOption::kNone)
     return UnsupportedError("WITH CHECK OPTION is not supported");
   const bool temporary = statement.persistence == ast::Persistence::kTemporary;
@@ -407,7 +406,6 @@ Status Ddl::CreateView(const ast::CreateViewStmt& statement, const Prepared& pre
     return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
                     "CREATE VIEW specifies more column names than columns");
   }
-  (void)prepared;
   catalog::TableDescriptor view;
   catalog::TablePtr existing = Catalog()->FindTable(target.space, target.name);
   if (existing != nullptr && !statement.or_replace) {
@@ -1010,11 +1008,10 @@ Status Ddl::Run(const Prepared& prepared, std::string* tag) {
     case ast::NodeKind::kAlterOwner: return AlterOwner(node.As<ast::AlterOwnerStmt>());
     case ast::NodeKind::kDrop: return DropObjects(node.As<ast::DropStmt>());
     case ast::NodeKind::kCreateIndex: return CreateIndex(node.As<ast::CreateIndexStmt>());
-    case ast::NodeKind::kCreateSchema:
-      return CreateSchema(node.As<ast::CreateSchemaStmt>(), prepared);
+    case ast::NodeKind::kCreateSchema: return CreateSchema(node.As<ast::CreateSchemaStmt>());
     case ast::NodeKind::kCreateDatabase: return CreateDatabase(node.As<ast::CreateDatabaseStmt>());
     case ast::NodeKind::kDropDatabase: return DropDatabase(node.As<ast::DropDatabaseStmt>());
-    case ast::NodeKind::kCreateView: return CreateView(node.As<ast::CreateViewStmt>(), prepared);
+    case ast::NodeKind::kCreateView: return CreateView(node.As<ast::CreateViewStmt>());
     case ast::NodeKind::kCreateSequence: return CreateSequence(node.As<ast::CreateSequenceStmt>());
     case ast::NodeKind::kAlterSequence: return AlterSequence(node.As<ast::AlterSequenceStmt>());
     case ast::NodeKind::kComment: return Comment(node.As<ast::CommentStmt>());

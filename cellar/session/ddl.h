@@ -33,7 +33,7 @@ class Ddl {
   Status DropSchema(const ast::ObjectName& object, const ast::DropStmt& statement);
   Status DropTable(const catalog::TablePtr& table, bool cascade);
   Status DropDatabase(const ast::DropDatabaseStmt& statement);
-  Status CreateSchema(const ast::CreateSchemaStmt& statement, const Prepared& prepared);
+  Status CreateSchema(const ast::CreateSchemaStmt& statement);
   Status CreateDatabase(const ast::CreateDatabaseStmt& statement);
   Status Rename(const ast::RenameStmt& statement);
   Status MoveToSchema(const ast::AlterObjectSchemaStmt& statement);
@@ -44,7 +44,7 @@ class Ddl {
   Status AlterRole(const ast::AlterRoleStmt& statement);
   Status DropRole(const ast::DropRoleStmt& statement);
   Status ApplyRoleOptions(const ast::OptionList& options, Role* role);
-  Status CreateView(const ast::CreateViewStmt& statement, const Prepared& prepared);
+  Status CreateView(const ast::CreateViewStmt& statement);
   Status CreateSequence(const ast::CreateSequenceStmt& statement);
   Status AlterSequence(const ast::AlterSequenceStmt& statement);
   Status ApplySequenceOptions(const ast::OptionList& options, bool creating,
@@ -69,8 +69,7 @@ class Ddl {
   Result<catalog::ForeignKey> MakeForeignKey(const ast::Constraint& constraint,
                                              const std::vector<std::string>& columns,
                                              const catalog::TableDescriptor& table);
-  Status SetDefault(const ast::Expr& expr, catalog::TableDescriptor* table,
-                    catalog::ColumnDescriptor* column);
+  Status SetDefault(const ast::Expr& expr, catalog::ColumnDescriptor* column);
   Result<catalog::TablePtr> MakeSerialSequence(const Target& target, const std::string& table_name,
                                                const std::string& column, Type type,
                                                const ast::OptionList& options);
@@ -79,7 +78,8 @@ class Ddl {
   // After the sequence's name or schema has changed: defaults of the columns that own it follow.
   Status FollowSequence(catalog::TableId sequence);
   Status OwnSequence(catalog::TableId sequence, catalog::TableId table, catalog::ColumnId column);
-  static catalog::ColumnDescriptor HiddenRowId();
+  // The primary key of a table that declares none.
+  void AddHiddenRowId(catalog::TableDescriptor* table);
   std::string ChooseName(const catalog::TableDescriptor& table, const std::string& columns,
                          const char* suffix, catalog::NamespaceId space);
 

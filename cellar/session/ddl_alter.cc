@@ -88,7 +88,7 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
                         "column \"{}\" of relation \"{}\" is a generated column", column->name,
                         next.name);
       }
-      CELLAR_TRY(SetDefault(*command.expr, &next, column));
+      CELLAR_TRY(SetDefault(*command.expr, column));
       return update();
     case Kind::kDropDefault:
       if (column == nullptr) return NoColumn(command.name, next.name);
@@ -271,9 +271,7 @@ Status Ddl::AddColumn(const ast::AlterTableCommand& command, catalog::TablePtr* 
     catalog::ColumnDescriptor& added = next.columns.back();
     switch (constraint.kind) {
       case ast::ConstraintKind::kNotNull: added.not_null = true; break;
-      case ast::ConstraintKind::kDefault:
-        CELLAR_TRY(SetDefault(*constraint.expr, &next, &added));
-        break;
+      case ast::ConstraintKind::kDefault: CELLAR_TRY(SetDefault(*constraint.expr, &added)); break;
       case ast::ConstraintKind::kGenerated:
         CELLAR_TRY(CheckExpression(*constraint.expr, &next, added.type));
         added.generated_sql = sql::DeparseExpr(*constraint.expr);
@@ -472,15 +470,7 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
   column->sequence = {};
   if (in_primary) {
     // The table falls back to a hidden row id.
-    catalog::ColumnDescriptor row_id = HiddenRowId();
-    row_id.id = catalog::ColumnId{next.next_column_id++};
-    catalog::IndexDescriptor primary;
-    primary.primary = primary.unique = true;
-    primary.name = ChooseName(next, "", "rowid", next.parent);
-    primary.key.push_back(
-        {row_id.id, "", codec::Direction::kAscending, codec::NullPlacement::kLast});
-    next.columns.push_back(std::move(row_id));
-    next.indexes.insert(next.indexes.begin(), std::move(primary));
+    AddHiddenRowId(&next);
     CELLAR_TRY(ReplacePrimary(std::move(next), table));
   } else {
     for (catalog::IndexId index : cleared)
@@ -671,16 +661,8 @@ Status Ddl::DropConstraint(const ast::AlterTableCommand& command, catalog::Table
       CELLAR_TRY(Editor().UpdateTable(std::move(changed)).status());
   }
   if (index->primary) {
-    catalog::ColumnDescriptor row_id = HiddenRowId();
-    row_id.id = catalog::ColumnId{next.next_column_id++};
-    next.columns.push_back(row_id);
     next.indexes.erase(index);
-    catalog::IndexDescriptor primary;
-    primary.primary = primary.unique = true;
-    primary.name = ChooseName(next, "", "rowid", next.parent);
-    primary.key.push_back(
-        {row_id.id, "", codec::Direction::kAscending, codec::NullPlacement::kLast});
-    next.indexes.insert(next.indexes.begin(), std::move(primary));
+    AddHiddenRowId(&next);
     return ReplacePrimary(std::move(next), table);
   }
   const catalog::IndexId id = index->id;

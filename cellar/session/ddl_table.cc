@@ -59,13 +59,19 @@ std::string JoinNames(const std::vector<std::string>& names, std::string_view se
   return joined;
 }
 
-catalog::ColumnDescriptor Ddl::HiddenRowId() {
+void Ddl::AddHiddenRowId(catalog::TableDescriptor* table) {
   catalog::ColumnDescriptor column;
   column.name = "cellar_row_id";
   column.type = MakeType(TypeId::kInt8);
   column.not_null = true;
   column.hidden = true;
-  return column;
+  column.id = catalog::ColumnId{table->next_column_id++};
+  catalog::IndexDescriptor primary;
+  primary.primary = primary.unique = true;
+  primary.name = ChooseName(*table, "", "rowid", table->parent);
+  primary.key.push_back({column.id, "", codec::Direction::kAscending, codec::NullPlacement::kLast});
+  table->columns.push_back(std::move(column));
+  table->indexes.insert(table->indexes.begin(), std::move(primary));
 }
 
 Result<Ddl::Target> Ddl::ResolveTarget(const ast::QualifiedName& name, bool temporary) {
@@ -155,9 +161,7 @@ Status Ddl::CheckExpression(const ast::Expr& expr, const catalog::TableDescripto
   return sql::BindTableExpression(expr, table, target, context).status();
 }
 
-Status Ddl::SetDefault(const ast::Expr& expr, catalog::TableDescriptor* table,
-                       catalog::ColumnDescriptor* column) {
-  (void)table;
+Status Ddl::SetDefault(const ast::Expr& expr, catalog::ColumnDescriptor* column) {
   CELLAR_TRY(CheckExpression(expr, nullptr, column->type));
   column->default_sql = sql::DeparseDefault(expr, FormatType(column->type));
   return Status();
@@ -445,7 +449,7 @@ Status Ddl::AddColumnConstraints(const ast::ColumnDef& definition, catalog::Tabl
                           column->name, table->name)
               .WithLocation(constraint.location);
         }
-        CELLAR_TRY(SetDefault(*constraint.expr, table, column));
+        CELLAR_TRY(SetDefault(*constraint.expr, column));
         break;
       case ast::ConstraintKind::kGenerated:
         CELLAR_TRY(CheckExpression(*constraint.expr, table, column->type));
@@ -562,7 +566,6 @@ Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
     }
     return Status();
   };
-  std::vector<std::pair<size_t, catalog::TableId>> owned;
   for (size_t i = 0; i < statement.columns.size(); ++i) {
     CELLAR_TRY(take_likes(i));
     int serial = 0;
@@ -624,15 +627,7 @@ Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
     }
   }
   if (table.indexes.empty() || !table.indexes.front().primary) {
-    catalog::ColumnDescriptor row_id = HiddenRowId();
-    row_id.id = catalog::ColumnId{table.next_column_id++};
-    catalog::IndexDescriptor primary;
-    primary.primary = primary.unique = true;
-    primary.name = ChooseName(table, "", "rowid", table.parent);
-    primary.key.push_back(
-        {row_id.id, "", codec::Direction::kAscending, codec::NullPlacement::kLast});
-    table.columns.push_back(std::move(row_id));
-    table.indexes.insert(table.indexes.begin(), std::move(primary));
+    AddHiddenRowId(&table);
   }
   for (PendingForeignKey& pending : foreign_keys) {
     std::vector<std::string> columns = pending.constraint->columns;
@@ -709,14 +704,7 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
     }
     table.columns.push_back(std::move(column));
   }
-  catalog::ColumnDescriptor row_id = HiddenRowId();
-  row_id.id = catalog::ColumnId{table.next_column_id++};
-  catalog::IndexDescriptor primary;
-  primary.primary = primary.unique = true;
-  primary.name = ChooseName(table, "", "rowid", table.parent);
-  primary.key.push_back({row_id.id, "", codec::Direction::kAscending, codec::NullPlacement::kLast});
-  table.columns.push_back(std::move(row_id));
-  table.indexes.push_back(std::move(primary));
+  AddHiddenRowId(&table);
   CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().CreateTable(std::move(table)));
   uint64_t rows = 0;
   if (!statement.into.no_data) {
