@@ -60,6 +60,10 @@ class Cursor {
   // Replaces the content of `*block` with the next pairs. False, and an empty block, at the end.
   // Cost: one engine trip, none when own writes alone fill the block.
   virtual Result<bool> NextBlock(Block* block) = 0;
+  // One pair, for large values that are worth not copying: the views are valid until the cursor's
+  // next call or end. False at the end. Use this or NextBlock, not both on one cursor. Cost: a step
+  // of the engine's iterator, nothing copied unless own writes lie in the range.
+  virtual Result<bool> NextView(std::string_view* key, std::string_view* value) = 0;
 };
 
 enum class LockWait : uint8_t {
@@ -142,6 +146,12 @@ class Transaction {
 
   // Makes Commit fail if [start, end) changes meanwhile, as if it had been read; any isolation.
   virtual Status AddReadConflict(std::string_view start, std::string_view end) = 0;
+  // The same for one key, as if a Get had found what is known of it: for whoever knows without
+  // reading. Serializable isolation only, as of tracked reads. Cost: no trip.
+  virtual Status AddReadConflict(std::string_view key) = 0;
+  // Makes this transaction's Commit count as a write of [start, end), for what others have read
+  // there: their rows change although none of these keys does. No trip.
+  virtual Status AddWriteConflict(std::string_view start, std::string_view end) = 0;
   // Demands that `key` has not been written after commit version `version`: checked here, without
   // a trip, and again by a Commit that writes. Error: kConflict (40001). Exact for system records,
   // whose keys begin with 00. Of other keys a false alarm is possible the first time one is named;

@@ -28,6 +28,10 @@ class FaultyCursor : public Cursor {
     CELLAR_TRY(Injected((*hook_)(FaultPoint::kRead)));
     return cursor_->NextBlock(block);
   }
+  Result<bool> NextView(std::string_view* key, std::string_view* value) override {
+    CELLAR_TRY(Injected((*hook_)(FaultPoint::kRead)));
+    return cursor_->NextView(key, value);
+  }
 
  private:
   const std::unique_ptr<Cursor> cursor_;
@@ -72,6 +76,10 @@ class FaultyTransaction : public Transaction {
   std::string_view duplicate_key() const override { return inner_->duplicate_key(); }
   Status AddReadConflict(std::string_view start, std::string_view end) override {
     return inner_->AddReadConflict(start, end);
+  }
+  Status AddReadConflict(std::string_view key) override { return inner_->AddReadConflict(key); }
+  Status AddWriteConflict(std::string_view start, std::string_view end) override {
+    return inner_->AddWriteConflict(start, end);
   }
   Status Require(std::string_view key, uint64_t version) override {
     return inner_->Require(key, version);

@@ -62,16 +62,47 @@ size_t MergingCursor::NextTarget() {
   return target;
 }
 
-Result<bool> MergingCursor::NextBlock(Block* block) {
-  block->Clear();
+Status MergingCursor::OpenBase() {
   CELLAR_TRY(transaction_->CheckLive());
-  if (ended_) return false;
-  if (base_ == nullptr) {
+  if (base_ == nullptr && !ended_) {
     base_ = snapshot_->Scan(start_, end_,
                             {.reverse = options_.reverse,
                              .keys_only = options_.keys_only,
                              .fill_cache = options_.fill_cache});
   }
+  return {};
+}
+
+Result<bool> MergingCursor::NextView(std::string_view* key, std::string_view* value) {
+  if (merges_) {
+    if (view_next_ == view_block_.size()) {
+      view_next_ = 0;
+      CELLAR_TRY_ASSIGN(const bool more, NextBlock(&view_block_));
+      if (!more) return false;
+    }
+    *key = view_block_.key(view_next_);
+    *value = view_block_.value(view_next_++);
+    return true;
+  }
+  CELLAR_TRY(OpenBase());
+  if (ended_ || (options_.limit != 0 && returned_ >= options_.limit)) return false;
+  ++transaction_->stats_.trips;
+  CELLAR_TRY_ASSIGN(const bool more, base_->NextView(key, value));
+  if (!more) {
+    ended_ = exhausted_ = true;
+    base_ = nullptr;
+    return false;
+  }
+  ++returned_;
+  ++transaction_->stats_.reads;
+  if (tracked_) last_read_ = *key;
+  return true;
+}
+
+Result<bool> MergingCursor::NextBlock(Block* block) {
+  block->Clear();
+  CELLAR_TRY(OpenBase());
+  if (ended_) return false;
   bool more;
   if (merges_) {
     CELLAR_TRY_ASSIGN(more, NextMerged(NextTarget(), block));

@@ -22,6 +22,7 @@ class MergingCursor : public Cursor {
   ~MergingCursor() override;
 
   Result<bool> NextBlock(Block* block) override;
+  Result<bool> NextView(std::string_view* key, std::string_view* value) override;
 
   // The own writes with greater sequence numbers do not show.
   uint64_t seq() const { return seq_; }
@@ -30,6 +31,7 @@ class MergingCursor : public Cursor {
   bool TrackedRange(ReadRange* range) const;
 
  private:
+  Status OpenBase();
   Result<bool> NextMerged(size_t target_bytes, Block* block);
   Status PrepareOwn();
   Status RefillBase(size_t target_bytes);
@@ -63,6 +65,8 @@ class MergingCursor : public Cursor {
   bool ended_ = false;
   bool exhausted_ = false;  // ended because the range did, not by the limit
   std::string last_read_;
+  Block view_block_;  // NextView's, when own writes are merged
+  size_t view_next_ = 0;
 };
 
 }  // namespace cellar::kv

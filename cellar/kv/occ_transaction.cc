@@ -289,6 +289,19 @@ Status OccTransaction::AddReadConflict(std::string_view start, std::string_view 
   return {};
 }
 
+Status OccTransaction::AddReadConflict(std::string_view key) {
+  CELLAR_TRY(CheckLive());
+  EnsureVersion();
+  if (tracking_) reads_.AddPoint(key, HashKey(key), version_);
+  return {};
+}
+
+Status OccTransaction::AddWriteConflict(std::string_view start, std::string_view end) {
+  CELLAR_TRY(CheckLive());
+  if (end.empty() || start < end) write_conflicts_.emplace_back(start, end);
+  return {};
+}
+
 Status OccTransaction::Require(std::string_view key, uint64_t version) {
   CELLAR_TRY(CheckLive());
   if (!engine_->conflicts_.Require(key, version)) return ConcurrentUpdate();
@@ -479,6 +492,7 @@ Status OccTransaction::PrepareWrites(CommitRequest* request) {
       reads_.AddRange(start, end, epoch_versions_.front());
     }
   }
+  writes.ranges.insert(writes.ranges.end(), write_conflicts_.begin(), write_conflicts_.end());
   for (const WriteBuffer::RangeDeletion& range : buffer_->range_deletions()) {
     writes.ranges.emplace_back(range.start, range.end);
     if (first_wins) reads_.AddRange(range.start, range.end, epoch_versions_[range.epoch]);

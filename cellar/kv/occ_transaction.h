@@ -33,6 +33,8 @@ class OccTransaction : public Transaction {
   Status PutIfAbsent(std::string_view key, std::string_view value) override;
   std::string_view duplicate_key() const override { return duplicate_; }
   Status AddReadConflict(std::string_view start, std::string_view end) override;
+  Status AddReadConflict(std::string_view key) override;
+  Status AddWriteConflict(std::string_view start, std::string_view end) override;
   Status Require(std::string_view key, uint64_t version) override;
   Result<LockResult> Lock(std::span<const std::string_view> keys,
                           const LockOptions& options) override;
@@ -101,6 +103,7 @@ class OccTransaction : public Transaction {
   std::vector<uint64_t> epoch_versions_;
 
   ReadSet reads_;
+  std::vector<std::pair<std::string, std::string>> write_conflicts_;
   std::unique_ptr<WriteBuffer> buffer_;
   std::unique_ptr<SpillSet> runs_;
   uint64_t changes_ = 0;  // counts whatever invalidates places in buffer and runs

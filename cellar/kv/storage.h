@@ -24,6 +24,18 @@ class RawCursor {
   // Replaces `*block` by the next pairs: at least one, then until `target_bytes` or `limit` pairs
   // (0: none) are reached. False, and an empty block, at the end.
   virtual Result<bool> NextBlock(size_t target_bytes, uint64_t limit, Block* block) = 0;
+  // One pair, not copied if the source can do so: the views are valid until the next call. False at
+  // the end. Not to be mixed with NextBlock.
+  virtual Result<bool> NextView(std::string_view* key, std::string_view* value) {
+    CELLAR_TRY_ASSIGN(const bool more, NextBlock(1, 1, &view_));
+    if (!more) return false;
+    *key = view_.key(0);
+    *value = view_.value(0);
+    return true;
+  }
+
+ private:
+  Block view_;
 };
 
 struct RawScanOptions {

@@ -18,6 +18,7 @@
 #include "cellar/catalog/catalog.h"
 #include "cellar/kv/engine.h"
 #include "cellar/types/batch.h"
+#include "cellar/types/filter.h"
 #include "cellar/types/text_io.h"
 
 namespace cellar::table {
@@ -48,12 +49,23 @@ struct Span {
 
 enum class LockWait : uint8_t { kBlock, kNoWait, kSkipLocked };
 
+// A condition that rows must meet. `value` is of the column's type (Type of the descriptor), not
+// NULL, and its bytes outlive the scan.
+struct ColumnFilter {
+  ColumnId column;
+  ValueFilter filter;
+};
+
 struct ScanSpec {
   TablePtr table;
   IndexId index;                  // a public index of the table
   std::vector<Span> spans;        // disjoint, in index order (reverse order when `reverse`); empty:
                                   // nothing. Use {Span{}} for the whole index.
   std::vector<ColumnId> columns;  // wanted, in the order of the result batch's columns
+  // Only rows that meet all of these are returned. Where columns lie side by side, those of the
+  // filters are read first, the others only for rows that are left, and parts of the table whose
+  // greatest and least values exclude a match are passed over. Not together with lock_rows.
+  std::vector<ColumnFilter> filters;
   bool reverse = false;
   uint64_t limit_hint = 0;  // rows the caller is likely to want; 0: all
   bool lock_rows = false;   // lock rows' primary keys as FOR UPDATE does, re-reading after waits

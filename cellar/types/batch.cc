@@ -9,8 +9,9 @@ namespace cellar {
 
 void ColumnVector::Grow(size_t rows) {
   size_t capacity = std::max<size_t>({rows, capacity_ * 2, 16});
-  auto values = std::make_unique<char[]>(capacity * 16);
-  auto nulls = std::make_unique<uint8_t[]>(capacity);
+  // Not make_unique, which clears: Resize clears what NULL flags come into use.
+  auto values = std::make_unique_for_overwrite<char[]>(capacity * 16);
+  auto nulls = std::make_unique_for_overwrite<uint8_t[]>(capacity);
   if (size_ > 0) {
     std::memcpy(values.get(), values_.get(), size_ * (physical_ == Physical::kBytes ? 16 : 8));
     std::memcpy(nulls.get(), nulls_.get(), size_);
@@ -111,22 +112,26 @@ void RowBatch::AppendAll(const RowBatch& from) {
   size_ += from.size();
 }
 
+void ColumnVector::Keep(std::span<const uint32_t> rows) {
+  if (physical_ == Physical::kBytes) {
+    std::string_view* values = bytes();
+    for (size_t k = 0; k < rows.size(); ++k) values[k] = values[rows[k]];
+  } else {
+    int64_t* values = ints();
+    for (size_t k = 0; k < rows.size(); ++k) values[k] = values[rows[k]];
+  }
+  if (has_nulls_) {
+    for (size_t k = 0; k < rows.size(); ++k) nulls_[k] = nulls_[rows[k]];
+  }
+  if (has_codes_) {
+    for (size_t k = 0; k < rows.size(); ++k) codes_[k] = codes_[rows[k]];
+  }
+  size_ = rows.size();
+}
+
 void RowBatch::Keep(std::span<const uint32_t> rows) {
   if (rows.size() == size_) return;
-  for (ColumnVector& column : columns_) {
-    if (column.physical() == Physical::kBytes) {
-      std::string_view* values = column.bytes();
-      for (size_t k = 0; k < rows.size(); ++k) values[k] = values[rows[k]];
-    } else {
-      int64_t* values = column.ints();
-      for (size_t k = 0; k < rows.size(); ++k) values[k] = values[rows[k]];
-    }
-    if (column.has_nulls()) {
-      uint8_t* nulls = column.nulls();
-      for (size_t k = 0; k < rows.size(); ++k) nulls[k] = nulls[rows[k]];
-    }
-    column.Resize(rows.size());
-  }
+  for (ColumnVector& column : columns_) column.Keep(rows);
   size_ = rows.size();
 }
 

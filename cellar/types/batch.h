@@ -36,6 +36,7 @@ class ColumnVector {
     physical_ = PhysicalOf(type);
     size_ = 0;
     has_nulls_ = false;
+    has_codes_ = false;
   }
   const Type& type() const { return type_; }
   Physical physical() const { return physical_; }
@@ -46,6 +47,7 @@ class ColumnVector {
     if (rows > capacity_) Grow(rows);
     if (rows > size_) std::memset(nulls_.get() + size_, 0, rows - size_);
     size_ = rows;
+    has_codes_ = false;
   }
 
   // Arrays of size() values, by physical form. Invalid after Resize.
@@ -63,6 +65,21 @@ class ColumnVector {
   const uint8_t* nulls() const { return nulls_.get(); }
   bool has_nulls() const { return has_nulls_; }
   void set_has_nulls(bool value = true) { has_nulls_ = value; }
+
+  // A kBytes column may know that its values are few: then bytes()[i] is dictionary()[codes()[i]]
+  // for each row that is not NULL, and operators may work on codes. Forgotten by Resize; whoever
+  // writes values after SetDictionary keeps both forms the same.
+  bool has_codes() const { return has_codes_; }
+  const uint8_t* codes() const { return codes_.data(); }
+  std::span<const std::string_view> dictionary() const { return dictionary_; }
+  // At most 256 entries, whose bytes live as long as the column's. Returns the codes, one a row, for
+  // the caller to fill in.
+  uint8_t* SetDictionary(std::span<const std::string_view> entries) {
+    dictionary_.assign(entries.begin(), entries.end());
+    if (codes_.size() < size_) codes_.resize(size_);
+    has_codes_ = true;
+    return codes_.data();
+  }
 
   bool IsNull(size_t row) const { return nulls_[row] != 0; }
   void SetNull(size_t row) {
@@ -99,15 +116,21 @@ class ColumnVector {
   }
 
  private:
+  friend class RowBatch;
   void Grow(size_t rows);
+  // Keeps only these rows (ascending, unique).
+  void Keep(std::span<const uint32_t> rows);
 
   Type type_;
   Physical physical_ = Physical::kInt64;
   bool has_nulls_ = false;
+  bool has_codes_ = false;
   size_t size_ = 0;
   size_t capacity_ = 0;
   std::unique_ptr<char[]> values_;  // 8 bytes a row, 16 for kBytes; capacity counts 16
   std::unique_ptr<uint8_t[]> nulls_;
+  std::vector<uint8_t> codes_;
+  std::vector<std::string_view> dictionary_;
 };
 
 // One thread at a time. Movable.

@@ -57,28 +57,14 @@ class RocksCursor : public kv::RawCursor {
 
   Result<bool> NextBlock(size_t target_bytes, uint64_t limit, kv::Block* block) override {
     block->Clear();
-    if (empty_) return false;
-    if (iterator_ == nullptr) {
-      iterator_ = make_(source_, read_);
-      if (reverse_) {
-        iterator_->SeekToLast();
-      } else if (start_.empty()) {
-        iterator_->SeekToFirst();
-      } else {
-        iterator_->Seek(start_);
-      }
-    }
+    if (!Open()) return false;
     rocksdb::Iterator& it = *iterator_;
     uint64_t left = limit == 0 ? UINT64_MAX : limit;
     for (; left != 0 && block->bytes() < target_bytes && it.Valid(); --left) {
       const rocksdb::Slice key = it.key();
       const rocksdb::Slice value = keys_only_ ? rocksdb::Slice() : it.value();
       block->Append({key.data(), key.size()}, {value.data(), value.size()});
-      if (reverse_) {
-        it.Prev();
-      } else {
-        it.Next();
-      }
+      Step();
     }
     if (!it.Valid()) {
       CELLAR_TRY(FromRocks(it.status(), "could not read the store"));
@@ -87,7 +73,44 @@ class RocksCursor : public kv::RawCursor {
     return !block->empty();
   }
 
+  Result<bool> NextView(std::string_view* key, std::string_view* value) override {
+    const bool opened = iterator_ == nullptr;
+    if (!Open()) return false;
+    // The iterator stands on the pair handed out last, whose block it keeps in place.
+    if (!opened) Step();
+    if (!iterator_->Valid()) {
+      CELLAR_TRY(FromRocks(iterator_->status(), "could not read the store"));
+      empty_ = true;
+      return false;
+    }
+    *key = iterator_->key().ToStringView();
+    *value = keys_only_ ? std::string_view() : iterator_->value().ToStringView();
+    return true;
+  }
+
  private:
+  // False when there is nothing to read.
+  bool Open() {
+    if (empty_ || iterator_ != nullptr) return !empty_;
+    iterator_ = make_(source_, read_);
+    if (reverse_) {
+      iterator_->SeekToLast();
+    } else if (start_.empty()) {
+      iterator_->SeekToFirst();
+    } else {
+      iterator_->Seek(start_);
+    }
+    return true;
+  }
+
+  void Step() {
+    if (reverse_) {
+      iterator_->Prev();
+    } else {
+      iterator_->Next();
+    }
+  }
+
   const bool reverse_, keys_only_;
   bool empty_;
   const std::string start_, end_;
