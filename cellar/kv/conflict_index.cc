@@ -187,11 +187,8 @@ bool ConflictIndex::RequirementHolds(const Requirement& requirement) const {
 }
 
 void ConflictIndex::Mark(const WriteSet& writes, uint64_t version) {
-  if (writes.unmarked) {
-    newest_unmarked_.store(version, std::memory_order_release);
-  } else {
-    MarkPoints(writes, version);
-  }
+  if (writes.unmarked) newest_unmarked_.store(version, std::memory_order_release);
+  if (!writes.unmarked || !writes.ranges.empty()) MarkPoints(writes, version);
   Record(writes, version);
 }
 
@@ -213,11 +210,11 @@ void ConflictIndex::NoteWatched(std::string_view key, uint64_t version) {
 }
 
 void ConflictIndex::MarkPoints(const WriteSet& writes, uint64_t version) {
+  const WriteBuffer* buffer = writes.unmarked ? nullptr : writes.buffer;
   bool watched = !writes.more_keys.empty();
   for (const uint64_t hash : writes.hashes) MarkSlot(hash, version, &watched);
   for (const std::string& key : writes.more_keys) MarkSlot(HashKey(key), version, &watched);
   if (!writes.ranges.empty()) point_floor_.store(version, std::memory_order_release);
-  const WriteBuffer* buffer = writes.buffer;
   // System records come first in key order, so one look tells whether there are any.
   watched |= buffer != nullptr && buffer->keys() != 0 && IsSystemKey(buffer->At({0, 0})->key());
   if (!watched && writes.ranges.empty()) return;
@@ -237,17 +234,15 @@ void ConflictIndex::MarkPoints(const WriteSet& writes, uint64_t version) {
 
 void ConflictIndex::Record(const WriteSet& writes, uint64_t version) {
   size_t bytes = 8, keys = 0, range_bytes = 0;
-  if (!writes.unmarked) {
-    for (const auto& [start, end] : writes.ranges) range_bytes += 8 + start.size() + end.size();
-    if (writes.buffer != nullptr) {
-      writes.buffer->ForEachFinal([&](const WriteBuffer::Node& node) {
-        bytes += sizeof(uint64_t) + 4 + node.key_bytes;
-        ++keys;
-      });
-    }
-    for (const std::string& key : writes.more_keys) bytes += sizeof(uint64_t) + 4 + key.size();
-    keys += writes.more_keys.size();
+  for (const auto& [start, end] : writes.ranges) range_bytes += 8 + start.size() + end.size();
+  if (!writes.unmarked && writes.buffer != nullptr) {
+    writes.buffer->ForEachFinal([&](const WriteBuffer::Node& node) {
+      bytes += sizeof(uint64_t) + 4 + node.key_bytes;
+      ++keys;
+    });
   }
+  for (const std::string& key : writes.more_keys) bytes += sizeof(uint64_t) + 4 + key.size();
+  keys += writes.more_keys.size();
   std::vector<std::pair<std::string_view, std::string>> joined;
   if (bytes > ring_bytes_ / 4) {
     const size_t step = keys / kBulkRanges + 1;
@@ -273,9 +268,8 @@ void ConflictIndex::Record(const WriteSet& writes, uint64_t version) {
     return;
   }
   char* out = Reserve(bytes + range_bytes, version);
-  const uint32_t counts[2] = {
-      static_cast<uint32_t>(keys),
-      writes.unmarked ? 0 : static_cast<uint32_t>(joined.size() + writes.ranges.size())};
+  const uint32_t counts[2] = {static_cast<uint32_t>(keys),
+                              static_cast<uint32_t>(joined.size() + writes.ranges.size())};
   std::memcpy(out, counts, sizeof(counts));
   out += sizeof(counts);
   if (keys != 0) {
@@ -294,11 +288,9 @@ void ConflictIndex::Record(const WriteSet& writes, uint64_t version) {
     PutString(start, &out);
     PutString(end, &out);
   }
-  if (!writes.unmarked) {
-    for (const auto& [start, end] : writes.ranges) {
-      PutString(start, &out);
-      PutString(end, &out);
-    }
+  for (const auto& [start, end] : writes.ranges) {
+    PutString(start, &out);
+    PutString(end, &out);
   }
   newest_.store(version, std::memory_order_release);
 }

@@ -39,7 +39,7 @@ struct WriteSet {
   std::vector<uint64_t> hashes;         // of the buffer's final keys, in key order
   std::vector<std::string> more_keys;   // that are not in the buffer
   std::vector<std::pair<std::string, std::string>> ranges;  // instead of keys: deletions, bulk
-  bool unmarked = false;                                    // changes no meaning: nobody conflicts
+  bool unmarked = false;  // the keys change no meaning: only `ranges` conflict
 };
 
 // Thread-safe, but Mark is for one thread at a time.

@@ -149,8 +149,10 @@ class Transaction {
   // The same for one key, as if a Get had found what is known of it: for whoever knows without
   // reading. Serializable isolation only, as of tracked reads. Cost: no trip.
   virtual Status AddReadConflict(std::string_view key) = 0;
-  // Makes this transaction's Commit count as a write of [start, end), for what others have read
-  // there: their rows change although none of these keys does. No trip.
+  // Makes this transaction's Commit, if it writes anything, count as a write of [start, end) too:
+  // for what others have read there, whose rows change although none of these keys does, and for
+  // the first committer of snapshot isolation. Counts in spite of unmarked_writes. No trip. Like
+  // every write of a range it also refuses others' older point reads elsewhere (see ReadSet).
   virtual Status AddWriteConflict(std::string_view start, std::string_view end) = 0;
   // Demands that `key` has not been written after commit version `version`: checked here, without
   // a trip, and again by a Commit that writes. Error: kConflict (40001). Exact for system records,

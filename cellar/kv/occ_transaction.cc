@@ -21,6 +21,11 @@ Status ConcurrentUpdate() {
                   "could not serialize access due to concurrent update");
 }
 
+Status ReadOnly() {
+  return SqlError(Code::kInvalid, sqlstate::kReadOnlySqlTransaction,
+                  "cannot write in a read-only transaction");
+}
+
 }  // namespace
 
 OccTransaction::OccTransaction(OccEngine* engine, const TransactionOptions& options)
@@ -64,7 +69,8 @@ Status OccTransaction::EnsureSnapshot() {
       return ConcurrentUpdate();
     }
     read_without_snapshot_ = false;
-    reads_.AdvanceTo(version);
+    // Only the first read was looked at, not what the caller has added.
+    if (!added_conflicts_) reads_.AdvanceTo(version);
   }
   SetVersion(version);
   return {};
@@ -177,10 +183,7 @@ WriteBuffer& OccTransaction::buffer() {
 
 Status OccTransaction::CheckWrite(std::string_view key, size_t value_bytes) {
   CELLAR_TRY(CheckLive());
-  if (options_.read_only) {
-    return SqlError(Code::kInvalid, sqlstate::kReadOnlySqlTransaction,
-                    "cannot write in a read-only transaction");
-  }
+  if (options_.read_only) return ReadOnly();
   const Limits& limits = engine_->limits_;
   if (key.empty()) return InternalError("a key must not be empty");
   if (key.size() > limits.max_key_bytes) {
@@ -285,6 +288,7 @@ Status OccTransaction::PutIfAbsent(std::string_view key, std::string_view value)
 Status OccTransaction::AddReadConflict(std::string_view start, std::string_view end) {
   CELLAR_TRY(CheckLive());
   EnsureVersion();
+  added_conflicts_ = true;
   if (end.empty() || start < end) reads_.AddRange(start, end, version_);
   return {};
 }
@@ -292,13 +296,17 @@ Status OccTransaction::AddReadConflict(std::string_view start, std::string_view 
 Status OccTransaction::AddReadConflict(std::string_view key) {
   CELLAR_TRY(CheckLive());
   EnsureVersion();
+  added_conflicts_ = true;
   if (tracking_) reads_.AddPoint(key, HashKey(key), version_);
   return {};
 }
 
 Status OccTransaction::AddWriteConflict(std::string_view start, std::string_view end) {
   CELLAR_TRY(CheckLive());
-  if (end.empty() || start < end) write_conflicts_.emplace_back(start, end);
+  if (options_.read_only) return ReadOnly();
+  if (!end.empty() && start >= end) return {};
+  EnsureVersion();
+  write_conflicts_.push_back({std::string(start), std::string(end), version_});
   return {};
 }
 
@@ -470,34 +478,41 @@ void OccTransaction::CollectOpenRanges() {
 }
 
 // Fills in the writes, and for snapshot isolation makes "first committer wins" of them.
-Status OccTransaction::PrepareWrites(CommitRequest* request) {
+void OccTransaction::PrepareWrites(CommitRequest* request) {
   WriteSet& writes = request->writes;
   writes.unmarked = options_.unmarked_writes;
   writes.buffer = buffer_.get();
   const bool first_wins = options_.isolation == Isolation::kSnapshot && !options_.unmarked_writes;
-  writes.hashes.reserve(buffer_->keys());
-  buffer_->ForEachFinal([&](const WriteBuffer::Node& node) {
-    const uint64_t hash = HashKey(node.key());
-    writes.hashes.push_back(hash);
-    if (!first_wins) return;
-    const WriteBuffer::Node* first = &node;
-    while (first->older != nullptr) first = first->older;
-    reads_.AddPoint(node.key(), hash, epoch_versions_[first->epoch]);
-  });
-  if (first_wins) {
-    for (const std::string& key : writes.more_keys) {
-      reads_.AddPoint(key, HashKey(key), epoch_versions_.front());
+  if (writes.unmarked) {
+    writes.more_keys.clear();
+    writes.ranges.clear();
+  } else {
+    writes.hashes.reserve(buffer_->keys());
+    buffer_->ForEachFinal([&](const WriteBuffer::Node& node) {
+      const uint64_t hash = HashKey(node.key());
+      writes.hashes.push_back(hash);
+      if (!first_wins) return;
+      const WriteBuffer::Node* first = &node;
+      while (first->older != nullptr) first = first->older;
+      reads_.AddPoint(node.key(), hash, epoch_versions_[first->epoch]);
+    });
+    if (first_wins) {
+      for (const std::string& key : writes.more_keys) {
+        reads_.AddPoint(key, HashKey(key), epoch_versions_.front());
+      }
+      for (const auto& [start, end] : writes.ranges) {
+        reads_.AddRange(start, end, epoch_versions_.front());
+      }
     }
-    for (const auto& [start, end] : writes.ranges) {
-      reads_.AddRange(start, end, epoch_versions_.front());
+    for (const WriteBuffer::RangeDeletion& range : buffer_->range_deletions()) {
+      writes.ranges.emplace_back(range.start, range.end);
+      if (first_wins) reads_.AddRange(range.start, range.end, epoch_versions_[range.epoch]);
     }
   }
-  writes.ranges.insert(writes.ranges.end(), write_conflicts_.begin(), write_conflicts_.end());
-  for (const WriteBuffer::RangeDeletion& range : buffer_->range_deletions()) {
+  for (const ReadRange& range : write_conflicts_) {
     writes.ranges.emplace_back(range.start, range.end);
-    if (first_wins) reads_.AddRange(range.start, range.end, epoch_versions_[range.epoch]);
+    if (first_wins) reads_.AddRange(range.start, range.end, range.version);
   }
-  return {};
 }
 
 Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
@@ -526,11 +541,11 @@ Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
     CollectOpenRanges();
     if (may_hold_unproven_) status = ProveBuffered();
   }
-  if (status.ok()) status = PrepareWrites(&request);
   if (!status.ok()) {
     End();
     return status;
   }
+  PrepareWrites(&request);
   if (!reads_.empty()) {
     reads_.Prepare();
     request.reads = &reads_;

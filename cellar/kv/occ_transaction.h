@@ -83,7 +83,7 @@ class OccTransaction : public Transaction {
 
   Status MoveSnapshot(bool over_reads);
   Status ProveBuffered();
-  Status PrepareWrites(CommitRequest* request);
+  void PrepareWrites(CommitRequest* request);
   void CollectOpenRanges();
   std::vector<Mark>::iterator FindSavepoint(SavepointId id);
   void End();
@@ -93,6 +93,7 @@ class OccTransaction : public Transaction {
   const bool tracking_;
   bool live_ = true;
   bool read_without_snapshot_ = false;
+  bool added_conflicts_ = false;  // reads_ holds what this transaction has not read
   bool may_hold_unproven_ = false;
   bool holds_locks_ = false;
 
@@ -103,7 +104,7 @@ class OccTransaction : public Transaction {
   std::vector<uint64_t> epoch_versions_;
 
   ReadSet reads_;
-  std::vector<std::pair<std::string, std::string>> write_conflicts_;
+  std::vector<ReadRange> write_conflicts_;
   std::unique_ptr<WriteBuffer> buffer_;
   std::unique_ptr<SpillSet> runs_;
   uint64_t changes_ = 0;  // counts whatever invalidates places in buffer and runs

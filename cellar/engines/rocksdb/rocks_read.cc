@@ -74,10 +74,11 @@ class RocksCursor : public kv::RawCursor {
   }
 
   Result<bool> NextView(std::string_view* key, std::string_view* value) override {
-    const bool opened = iterator_ == nullptr;
+    const bool opens = iterator_ == nullptr;
     if (!Open()) return false;
-    // The iterator stands on the pair handed out last, whose block it keeps in place.
-    if (!opened) Step();
+    // The iterator stands on the pair handed out last, whose block it keeps in place; after an
+    // error it stands on none.
+    if (!opens && iterator_->Valid()) Step();
     if (!iterator_->Valid()) {
       CELLAR_TRY(FromRocks(iterator_->status(), "could not read the store"));
       empty_ = true;
