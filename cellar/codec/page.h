@@ -37,12 +37,12 @@ enum class PageKeys : uint8_t {
 
 // Persisted.
 enum class ChunkEncoding : uint8_t {
-  kFrame = 1,     // int64: base + unsigned code of 0, 1, 2, 4 bits or 1..8 bytes
-  kSequence = 2,  // int64: base + row * step
-  kDecimal = 3,   // double: integer / 10^e, exact in every bit; the integers as kFrame
-  kDouble = 4,    // double: 8 bytes
+  kFrame = 1,       // int64: base + unsigned code of 0, 1, 2, 4 bits or 1..8 bytes
+  kSequence = 2,    // int64: base + row * step
+  kDecimal = 3,     // double: integer / 10^e, exact in every bit; the integers as kFrame
+  kDouble = 4,      // double: 8 bytes
   kDictionary = 5,  // bytes: at most 256 different values, a code each
-  kBytes = 6,     // bytes: lengths, then the bytes
+  kBytes = 6,       // bytes: lengths, then the bytes
 };
 
 // Does a chunk hold rows that pass a filter, as far as its header tells?
@@ -57,15 +57,15 @@ class Chunk {
   // `type`. Values of numerics and arrays are checked when they are read.
   static Status Parse(std::string_view bytes, uint32_t rows, Type type, Chunk* out);
 
-  ChunkEncoding encoding() const;
-  uint32_t rows() const;
-  uint32_t null_count() const;
-  size_t size_bytes() const;
+  ChunkEncoding encoding() const { return encoding_; }
+  uint32_t rows() const { return rows_; }
+  uint32_t null_count() const { return null_count_; }
+  size_t size_bytes() const { return size_; }
   // Least and greatest values that are not NULL, of int64 and double chunks (NaN greatest). False
   // when they are not known.
   bool Bounds(Datum* least, Datum* greatest) const;
   // Of kDictionary: the number of entries; else 0.
-  uint32_t dictionary_size() const;
+  uint32_t dictionary_size() const { return entries_; }
   // One or two words for people, as "frame, 2 bytes", "dictionary of 20".
   std::string Describe() const;
 
@@ -84,12 +84,51 @@ class Chunk {
   Verdict Judge(const ValueFilter& filter) const;
   // Clears mask[i] for rows first + i, i < count, that do not pass; on codes where possible.
   Status Filter(const ValueFilter& filter, uint32_t first, uint32_t count, uint8_t* mask) const;
-  // The first row in [0, rows()] whose value is not less than `value`; for the kInt key chunk, whose
-  // rows ascend and are not NULL.
+  // The first row in [0, rows()] whose value is not less than `value`; for the kInt key chunk,
+  // whose rows ascend and are not NULL.
   uint32_t LowerBound(int64_t value) const;
 
  private:
-  // ... fields
+  std::string_view Entry(uint32_t code) const;
+  uint32_t Anchor(uint32_t block) const;
+  bool FindBytes(uint32_t row, uint64_t* at, uint64_t* size) const;
+  bool IsNull(uint32_t row) const;
+  int64_t IntAt(uint32_t row) const;
+  double DoubleAt(uint32_t row) const;
+  const char* ParseInts(std::string_view payload);
+  const char* ParseDoubles(std::string_view payload);
+  const char* ParseDictionary(std::string_view payload);
+  const char* ParseBytes(std::string_view payload);
+  void DecodeNulls(uint32_t first, uint32_t count, uint8_t* out) const;
+  const char* DecodeDictionary(uint32_t first, uint32_t count, size_t at,
+                               ColumnVector* column) const;
+  const char* DecodeBytes(uint32_t first, uint32_t count, std::string_view* out) const;
+  void FilterDoubles(const ValueFilter& filter, uint32_t first, uint32_t count,
+                     uint8_t* mask) const;
+  const char* FilterDictionary(const ValueFilter& filter, uint32_t first, uint32_t count,
+                               uint8_t* mask) const;
+  const char* FilterBytes(const ValueFilter& filter, uint32_t first, uint32_t count,
+                          uint8_t* mask) const;
+
+  Type type_;
+  ChunkEncoding encoding_ = ChunkEncoding::kFrame;
+  uint8_t code_bits_ = 0;
+  uint8_t exponent_ = 0;  // kDecimal
+  bool wide_ = false;     // kDictionary, kBytes: offsets are u32, not u16
+  bool checked_ = false;  // values are numerics or arrays
+  uint16_t rows_ = 0;
+  uint16_t null_count_ = 0;
+  uint32_t entries_ = 0;      // kDictionary
+  uint32_t base_length_ = 0;  // kBytes
+  uint32_t bytes_size_ = 0;   // of bytes_
+  size_t size_ = 0;
+  const char* nulls_ = nullptr;    // bits; null when no row is NULL
+  const char* codes_ = nullptr;    // of kDouble: the values
+  const char* offsets_ = nullptr;  // kDictionary: ends of entries; kBytes: of every 32nd row
+  const char* bytes_ = nullptr;
+  // Of kDouble the bits of doubles, of kDecimal the integers. least_ is the base of codes.
+  int64_t least_ = 0, greatest_ = 0;
+  int64_t step_ = 0;  // kSequence
 };
 
 // A page's header, parsed. Borrowed from the page's bytes. Reusable.
@@ -98,21 +137,21 @@ class PageView {
   // Cost: a few loads, and one per column. Errors: kCorruption.
   Status Parse(std::string_view bytes);
 
-  uint32_t rows() const;      // 0 is possible: an empty page
-  uint32_t columns() const;
-  uint32_t format_id() const;  // the row format of its columns
-  PageKeys keys() const;
+  uint32_t rows() const { return rows_; }  // 0 is possible: an empty page
+  uint32_t columns() const { return columns_; }
+  uint32_t format_id() const { return format_id_; }  // the row format of its columns
+  PageKeys keys() const { return keys_; }
   // Encoded key (RowRef) of the first row that is not this page's any more; empty: none.
-  std::string_view fence() const;
+  std::string_view fence() const { return fence_; }
   // Is this page responsible for `ref`, given that it begins at or before it?
   bool Covers(std::string_view ref) const { return fence().empty() || ref < fence(); }
-  size_t size_bytes() const;
+  size_t size_bytes() const { return bytes_.size(); }
 
   // Column i in the format's order. Errors: kCorruption.
   Status GetChunk(uint32_t column, Type type, Chunk* out) const;
 
   // kRefs: the encoded key of a row: `prefix` and `suffix` concatenated.
-  std::string_view key_prefix() const;
+  std::string_view key_prefix() const { return key_prefix_; }
   std::string_view key_suffix(uint32_t row) const;  // row < rows()
   // kRefs: the first row in [0, rows()] whose key is not less than `ref`.
   uint32_t LowerBound(std::string_view ref) const;
@@ -122,7 +161,14 @@ class PageView {
   Status VerifyChecksum() const;
 
  private:
-  // ... fields
+  std::string_view bytes_;
+  std::string_view fence_;
+  std::string_view key_prefix_, key_suffixes_;
+  const char* offsets_ = nullptr;  // u32 starts of the chunks, and where the last one ends
+  const char* key_ends_ = nullptr;
+  uint32_t rows_ = 0, columns_ = 0, format_id_ = 0;
+  bool wide_keys_ = false;
+  PageKeys keys_ = PageKeys::kInt;
 };
 
 // What a page is made of.
@@ -134,7 +180,7 @@ struct PageRows {
   std::span<const uint32_t> positions;
   size_t first = 0, count = 0;  // rows of the batch, in key order; count <= kMaxPageRows
   PageKeys keys = PageKeys::kRefs;
-  uint32_t key_column = 0;                  // kInt: ordinal in the format
+  uint32_t key_column = 0;                 // kInt: ordinal in the format
   std::span<const std::string_view> refs;  // kRefs: of rows first.., `count` of them
   std::string_view fence;
 };

@@ -1,0 +1,354 @@
+// Pages: what goes in comes back, by every way of reading; and bytes that are not pages are
+// refused.
+#include "cellar/codec/page.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "cellar/codec/random_values.h"
+#include "cellar/types/text_io.h"
+
+namespace cellar::codec {
+namespace {
+
+using testing::RandomValues;
+using testing::Rounds;
+
+const std::vector<Type>& AllTypes() {
+  static const std::vector<Type> types = [] {
+    std::vector<Type> out;
+    for (TypeId id :
+         {TypeId::kBool, TypeId::kInt2, TypeId::kInt4, TypeId::kInt8, TypeId::kOid, TypeId::kFloat4,
+          TypeId::kFloat8, TypeId::kNumeric, TypeId::kText, TypeId::kVarchar, TypeId::kBpchar,
+          TypeId::kBytea, TypeId::kDate, TypeId::kTime, TypeId::kTimetz, TypeId::kTimestamp,
+          TypeId::kTimestamptz, TypeId::kInterval, TypeId::kUuid}) {
+      out.push_back(MakeType(id));
+    }
+    for (TypeId id : {TypeId::kInt4, TypeId::kText, TypeId::kNumeric}) out.push_back(ArrayOf(id));
+    return out;
+  }();
+  return types;
+}
+
+constexpr double kPowers[] = {1, 10, 100, 1e6, 1e9};
+
+// A random column whose values are alike in some way, as real ones are.
+std::vector<Datum> RandomColumn(Type type, size_t rows, RandomValues* random, Arena* arena) {
+  std::vector<Datum> values;
+  const uint64_t nulls = random->Below(4);  // none, few, half, all
+  const uint64_t shape = random->Below(4);  // any, few, near each other, a sequence
+  std::vector<Datum> few;
+  for (size_t n = 1 + random->Below(random->OneIn(2) ? 20 : 300); shape == 1 && n > 0; --n) {
+    few.push_back(random->Value(type, arena));
+  }
+  const bool integer = PhysicalOf(type) == Physical::kInt64 && type.id != TypeId::kBool;
+  const int64_t base = type.id == TypeId::kInt8 ? random->Integer() : 1000;
+  const int64_t step = static_cast<int64_t>(random->Below(7)) - 3;
+  const double power = kPowers[random->Below(std::size(kPowers))];
+  const uint64_t spread = uint64_t{1} << random->Below(63);
+  for (size_t i = 0; i < rows; ++i) {
+    const bool is_null =
+        nulls == 3 || (nulls == 1 && random->OneIn(20)) || (nulls == 2 && random->OneIn(2));
+    if (is_null) {
+      values.push_back(Datum());
+    } else if (shape == 1) {
+      values.push_back(few[random->Below(few.size())]);
+    } else if (shape == 2 && integer) {
+      const uint64_t sum = static_cast<uint64_t>(base) + random->Below(spread);
+      values.push_back(Datum::Int(static_cast<int64_t>(sum)));
+    } else if (shape == 3 && integer) {
+      const uint64_t sum = static_cast<uint64_t>(base) + i * static_cast<uint64_t>(step);
+      values.push_back(Datum::Int(static_cast<int64_t>(sum)));
+    } else if (shape >= 2 && PhysicalOf(type) == Physical::kDouble) {
+      const auto n = static_cast<double>(random->IntegerIn(-(int64_t{1} << 50), int64_t{1} << 50));
+      values.push_back(Datum::Double(random->OneIn(500) ? -0.0 : n / power));
+    } else {
+      values.push_back(random->Value(type, arena));
+    }
+  }
+  return values;
+}
+
+bool SameBits(Datum a, Datum b, Type type) {
+  if (a.is_null() || b.is_null()) return a.is_null() && b.is_null();
+  if (PhysicalOf(type) == Physical::kBytes) return a.bytes() == b.bytes();
+  if (PhysicalOf(type) == Physical::kInt64) return a.int_value() == b.int_value();
+  return std::bit_cast<uint64_t>(a.double_value()) == std::bit_cast<uint64_t>(b.double_value());
+}
+
+constexpr FilterOp kAllOps[] = {
+    FilterOp::kEqual,   FilterOp::kNotEqual,       FilterOp::kLess,   FilterOp::kLessOrEqual,
+    FilterOp::kGreater, FilterOp::kGreaterOrEqual, FilterOp::kIsNull, FilterOp::kIsNotNull};
+
+// A page of columns and what it was made of.
+struct Sample {
+  RowFormat format;
+  RowBatch batch;
+  std::vector<uint32_t> positions;
+  std::vector<std::string> refs;
+  std::string fence;
+  std::string page;
+
+  size_t rows() const { return batch.size(); }
+};
+
+Sample MakeSample(const std::vector<Type>& types, const std::vector<std::vector<Datum>>& values,
+                  size_t rows) {
+  Sample sample;
+  std::vector<RowColumn> columns;
+  for (Type type : types) {
+    columns.push_back({ColumnId{static_cast<uint32_t>(columns.size() + 1)}, type});
+    sample.positions.push_back(static_cast<uint32_t>(sample.positions.size()));
+  }
+  sample.format = *RowFormat::Make(7, columns);
+  sample.batch.Reset(types);
+  sample.batch.Resize(rows);
+  for (size_t i = 0; i < types.size(); ++i) {
+    for (size_t row = 0; row < rows; ++row) {
+      sample.batch.column(i).Set(row, CopyDatum(values[i][row], types[i], sample.batch.arena()));
+    }
+  }
+  return sample;
+}
+
+void Encode(Sample* sample) {
+  std::vector<std::string_view> refs(sample->refs.begin(), sample->refs.end());
+  PageRows rows;
+  rows.format = &sample->format;
+  rows.batch = &sample->batch;
+  rows.positions = sample->positions;
+  rows.count = sample->rows();
+  rows.keys = refs.empty() && rows.count > 0 ? PageKeys::kInt : PageKeys::kRefs;
+  rows.refs = refs;
+  rows.fence = sample->fence;
+  sample->page.clear();
+  Status status = AppendPage(rows, &sample->page);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+}
+
+void ExpectColumn(const Chunk& chunk, const ColumnVector& expected, RandomValues* random) {
+  const Type type = expected.type();
+  const auto rows = static_cast<uint32_t>(expected.size());
+  SCOPED_TRACE(FormatType(type) + " as " + chunk.Describe());
+  ColumnVector column(type);
+  column.Resize(rows);
+  Status status = chunk.Decode(0, rows, 0, &column);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  uint32_t nulls = 0;
+  for (uint32_t row = 0; row < rows; ++row) {
+    ASSERT_TRUE(SameBits(column.Get(row), expected.Get(row), type)) << row;
+    Result<Datum> one = chunk.Get(row);
+    ASSERT_TRUE(one.ok()) << one.status().ToString();
+    ASSERT_TRUE(SameBits(*one, expected.Get(row), type)) << row;
+    nulls += expected.IsNull(row) ? 1 : 0;
+    if (column.has_codes() && !column.IsNull(row)) {
+      ASSERT_EQ(column.dictionary()[column.codes()[row]], column.bytes()[row]);
+    }
+  }
+  EXPECT_EQ(chunk.null_count(), nulls);
+  EXPECT_EQ(column.has_codes(), chunk.encoding() == ChunkEncoding::kDictionary);
+
+  // Parts, at other places.
+  for (int round = 0; round < 4; ++round) {
+    const auto first = static_cast<uint32_t>(random->Below(rows + 1));
+    const auto count = static_cast<uint32_t>(random->Below(rows - first + 1));
+    column.Reset(type);
+    column.Resize(count + 3);
+    ASSERT_TRUE(chunk.Decode(first, count, 2, &column).ok());
+    for (uint32_t i = 0; i < count; ++i) {
+      ASSERT_TRUE(SameBits(column.Get(2 + i), expected.Get(first + i), type)) << first + i;
+    }
+    std::vector<uint32_t> some;
+    for (uint32_t row = 0; row < rows; ++row) {
+      if (random->OneIn(static_cast<uint64_t>(round) * 10 + 1)) some.push_back(row);
+    }
+    column.Reset(type);
+    column.Resize(some.size() + 1);
+    ASSERT_TRUE(chunk.Gather(some, 1, &column).ok());
+    for (size_t i = 0; i < some.size(); ++i) {
+      ASSERT_TRUE(SameBits(column.Get(1 + i), expected.Get(some[i]), type)) << some[i];
+    }
+  }
+  EXPECT_FALSE(chunk.Decode(rows, 1, 0, &column).ok());
+  EXPECT_FALSE(chunk.Get(rows).ok());
+
+  Datum least;
+  Datum greatest;
+  if (chunk.Bounds(&least, &greatest)) {
+    int reached = 0;
+    for (uint32_t row = 0; row < rows; ++row) {
+      if (expected.IsNull(row)) continue;
+      const int low = CompareDatums(expected.Get(row), least, type);
+      const int high = CompareDatums(expected.Get(row), greatest, type);
+      ASSERT_TRUE(low >= 0 && high <= 0) << row;
+      reached |= (low == 0 ? 1 : 0) | (high == 0 ? 2 : 0);
+    }
+    EXPECT_EQ(reached, 3);
+  }
+}
+
+// Constants at, near and away from the column's values.
+Datum RandomConstant(const ColumnVector& column, RandomValues* random, Arena* arena) {
+  const Type type = column.type();
+  Datum value = random->Value(type, arena);
+  if (column.size() > 0 && !random->OneIn(3)) {
+    Datum stored = column.Get(random->Below(column.size()));
+    if (!stored.is_null()) value = stored;
+  }
+  if (PhysicalOf(type) == Physical::kDouble && random->OneIn(2)) {
+    return Datum::Double(std::nextafter(value.double_value(), random->OneIn(2) ? 1e300 : -1e300));
+  }
+  if (PhysicalOf(type) == Physical::kInt64 && random->OneIn(3)) {
+    const uint64_t near = static_cast<uint64_t>(value.int_value()) + random->Below(3) - 1;
+    return Datum::Int(static_cast<int64_t>(near));
+  }
+  return value;
+}
+
+void ExpectFilters(const Chunk& chunk, const ColumnVector& expected, RandomValues* random) {
+  const Type type = expected.type();
+  const auto rows = static_cast<uint32_t>(expected.size());
+  Arena arena;
+  for (FilterOp op : kAllOps) {
+    ValueFilter filter{op, RandomConstant(expected, random, &arena)};
+    std::string text;
+    AppendDatumText(filter.value, type, FormatSettings{}, &text);
+    SCOPED_TRACE(::testing::Message() << FormatType(type) << " as " << chunk.Describe() << " op "
+                                      << static_cast<int>(op) << " " << text);
+    const auto first = random->OneIn(2) ? 0 : static_cast<uint32_t>(random->Below(rows + 1));
+    const uint32_t count = rows - first;
+    std::vector<uint8_t> all(rows, 1);
+    ApplyFilter(expected, filter, all.data());
+    std::vector<uint8_t> mask(count + 1);
+    std::vector<uint8_t> right(count + 1, 1);
+    for (uint32_t i = 0; i < count; ++i) {
+      mask[i] = random->OneIn(4) ? 0 : 1;
+      right[i] = static_cast<uint8_t>(mask[i] & all[first + i]);
+    }
+    mask[count] = 1;
+    Status status = chunk.Filter(filter, first, count, mask.data());
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    ASSERT_EQ(mask, right);
+    const auto passing = static_cast<uint32_t>(std::count(all.begin(), all.end(), 1));
+    switch (chunk.Judge(filter)) {
+      case Verdict::kNone: EXPECT_EQ(passing, 0U); break;
+      case Verdict::kAll: EXPECT_EQ(passing, rows); break;
+      case Verdict::kSome: break;
+    }
+  }
+}
+
+void ExpectPage(const Sample& sample, RandomValues* random) {
+  PageView view;
+  Status status = view.Parse(sample.page);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  ASSERT_TRUE(view.VerifyChecksum().ok());
+  EXPECT_EQ(view.rows(), sample.rows());
+  EXPECT_EQ(view.columns(), sample.format.columns().size());
+  EXPECT_EQ(view.format_id(), 7U);
+  EXPECT_EQ(view.fence(), sample.fence);
+  EXPECT_EQ(view.size_bytes(), sample.page.size());
+  for (uint32_t i = 0; i < view.columns(); ++i) {
+    Chunk chunk;
+    const ColumnVector& expected = sample.batch.column(sample.positions[i]);
+    status = view.GetChunk(i, expected.type(), &chunk);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    ExpectColumn(chunk, expected, random);
+    ExpectFilters(chunk, expected, random);
+  }
+  Chunk none;
+  EXPECT_FALSE(view.GetChunk(view.columns(), MakeType(TypeId::kInt8), &none).ok());
+}
+
+size_t RandomRows(RandomValues* random) {
+  constexpr size_t kLikely[] = {0, 1, 2, 31, 32, 33, 64, 128, 1023, 1024};
+  return random->OneIn(2) ? kLikely[random->Below(std::size(kLikely))] : random->Below(400);
+}
+
+TEST(PageProperty, ColumnsOfEveryTypeComeBackByEveryWayOfReading) {
+  for (size_t round = 0; round < Rounds(8, 400); ++round) {
+    RandomValues random(round);
+    Arena arena;
+    const size_t rows = RandomRows(&random);
+    std::vector<std::vector<Datum>> values;
+    for (Type type : AllTypes()) values.push_back(RandomColumn(type, rows, &random, &arena));
+    Sample sample = MakeSample(AllTypes(), values, rows);
+    if (random.OneIn(2)) sample.fence = random.Bytes(&arena);
+    Encode(&sample);
+    SCOPED_TRACE(::testing::Message() << "seed " << round << ", rows " << rows);
+    ExpectPage(sample, &random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(PageProperty, RowsAreFoundByTheirKeys) {
+  for (size_t round = 0; round < Rounds(50, 1000); ++round) {
+    RandomValues random(round);
+    Arena arena;
+    std::string prefix(random.Bytes(&arena));
+    std::vector<std::string> refs;
+    for (size_t n = RandomRows(&random); n > 0; --n) {
+      refs.push_back(prefix + std::string(random.Bytes(&arena)));
+    }
+    std::sort(refs.begin(), refs.end());
+    refs.erase(std::unique(refs.begin(), refs.end()), refs.end());
+    std::vector<Datum> ints(refs.size(), Datum::Int(1));
+    Sample sample = MakeSample({MakeType(TypeId::kInt8)}, {ints}, refs.size());
+    sample.refs = refs;
+    sample.fence = prefix + "\xFF\xFF";
+    Encode(&sample);
+    PageView view;
+    ASSERT_TRUE(view.Parse(sample.page).ok());
+    EXPECT_EQ(view.keys(), PageKeys::kRefs);
+    for (uint32_t row = 0; row < refs.size(); ++row) {
+      ASSERT_EQ(std::string(view.key_prefix()) + std::string(view.key_suffix(row)), refs[row]);
+      ASSERT_EQ(view.LowerBound(refs[row]), row);
+    }
+    for (int i = 0; i < 100; ++i) {
+      std::string ref(random.Bytes(&arena));
+      if (random.OneIn(2)) ref = prefix + ref;
+      const auto right = std::lower_bound(refs.begin(), refs.end(), ref) - refs.begin();
+      ASSERT_EQ(view.LowerBound(ref), right);
+      EXPECT_EQ(view.Covers(ref), ref < sample.fence);
+    }
+  }
+}
+
+TEST(PageProperty, RowsAreFoundByAnAscendingColumn) {
+  for (size_t round = 0; round < Rounds(50, 1000); ++round) {
+    RandomValues random(round);
+    const Type type = MakeType(TypeId::kInt8);
+    std::vector<int64_t> keys;
+    const size_t rows = RandomRows(&random);
+    const auto step = static_cast<int64_t>(1 + random.Below(1000));
+    const bool sequence = random.OneIn(2);
+    for (size_t i = 0; i < rows; ++i) {
+      keys.push_back(sequence ? static_cast<int64_t>(i) * step - 100 : random.Integer());
+    }
+    std::sort(keys.begin(), keys.end());
+    std::vector<Datum> values;
+    for (int64_t key : keys) values.push_back(Datum::Int(key));
+    Sample sample = MakeSample({type}, {values}, rows);
+    Encode(&sample);
+    PageView view;
+    ASSERT_TRUE(view.Parse(sample.page).ok());
+    Chunk chunk;
+    ASSERT_TRUE(view.GetChunk(0, type, &chunk).ok());
+    if (sequence && rows > 2) {
+      EXPECT_EQ(chunk.encoding(), ChunkEncoding::kSequence);
+    }
+    for (int i = 0; i < 100; ++i) {
+      int64_t key = random.Integer();
+      if (rows > 0 && random.OneIn(2)) key = keys[random.Below(rows)];
+      if (random.OneIn(2) && key < INT64_MAX) ++key;
+      const auto right = std::lower_bound(keys.begin(), keys.end(), key) - keys.begin();
+      ASSERT_EQ(chunk.LowerBound(key), right) << key;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cellar::codec
