@@ -454,8 +454,10 @@ Status OccTransaction::Spill(bool all) {
 
 // Looks up what bulk writes have left open.
 Status OccTransaction::ProveBuffered() {
+  if (buffer_->keys() == 0) return {};
   CELLAR_TRY(EnsureSnapshot());
-  PresenceProbe probe(*snapshot_);
+  PresenceProbe probe(*snapshot_, buffer_->At(buffer_->Previous(buffer_->End()))->key(),
+                      &stats_.trips);
   Status status;
   buffer_->ForEachFinal([&](const WriteBuffer::Node& node) {
     if (!status.ok() || node.kind != WriteKind::kPutIfAbsent) return;
@@ -534,6 +536,7 @@ Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
     if (status.ok()) status = EnsureSnapshot();
     if (status.ok()) {
       status = runs_->Finish(*snapshot_, *buffer_, &duplicate_, &files, &request.writes);
+      stats_.trips += runs_->trips();
     }
     request.files = files;
     request.ingest = true;

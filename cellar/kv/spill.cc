@@ -10,8 +10,6 @@
 namespace cellar::kv {
 namespace {
 
-constexpr size_t kProbeFirstBytes = 512, kProbeBytes = 16 << 10;
-
 // Bit positions from one 64-bit hash: seven of them suit ten bits a key.
 constexpr int kFilterProbes = 7;
 
@@ -114,25 +112,46 @@ void SpillSet::RollbackTo(uint64_t seq) {
 }
 
 Result<bool> PresenceProbe::Contains(std::string_view key) {
-  // Two steps forward cost less than a new seek; beyond that the keys are far apart.
-  for (int step = 0;; ++step) {
+  if (ended_) return false;
+  if (singles_ > 0) {
+    --singles_;
+    ++*trips_;
+    PinnedValue value;
+    return base_.Get(key, &value);
+  }
+  for (bool read_on = cursor_ != nullptr, sought = false;; read_on = false) {
     while (next_ < block_.size() && block_.key(next_) < key) ++next_;
-    if (next_ < block_.size()) return block_.key(next_) == key;
-    if (ended_) return false;
-    size_t bytes = kProbeBytes;
-    if (cursor_ == nullptr || step >= 2) {
-      cursor_ = base_.Scan(key, {}, {.keys_only = true});
-      bytes = kProbeFirstBytes;
+    if (next_ < block_.size()) {
+      if (!sought) seeks_ = 0;
+      return block_.key(next_) == key;
     }
-    CELLAR_TRY_ASSIGN(const bool more, cursor_->NextBlock(bytes, 0, &block_));
+    if (read_on) {
+      bytes_ = std::min(bytes_ * 2, kMostBytes);
+    } else {
+      bytes_ = kLeastBytes;
+      sought = true;
+      if (++seeks_ > kSeeks) {
+        seeks_ = 0;
+        singles_ = kSingles;
+        cursor_ = nullptr;
+        block_.Clear();
+        return Contains(key);
+      }
+      cursor_ = base_.Scan(key, end_, {.keys_only = true});
+    }
+    ++*trips_;
     next_ = 0;
-    ended_ = !more;
+    CELLAR_TRY_ASSIGN(const bool more, cursor_->NextBlock(bytes_, 0, &block_));
+    if (!more) {
+      ended_ = true;
+      return false;
+    }
   }
 }
 
 Status SpillSet::Prove(SpillRun* run, const SnapshotReader& base, const WriteBuffer& buffer,
                        std::string* duplicate) {
-  PresenceProbe probe(base);
+  PresenceProbe probe(base, run->last, &trips_);
   RunSource source(run->puts->Scan({}, {}, {.keys_only = true, .fill_cache = false}), false, 0);
   CELLAR_TRY(source.Start());
   while (source.valid()) {
@@ -234,7 +253,9 @@ Status SpillSet::Merge(std::span<SpillRun* const> runs, const SnapshotReader& ba
   }
   std::make_heap(heap.begin(), heap.end(), after);
 
-  PresenceProbe probe(base);
+  std::string_view last;
+  for (const SpillRun* run : runs) last = std::max<std::string_view>(last, run->last);
+  PresenceProbe probe(base, last, &trips_);
   std::unique_ptr<SpillWriter> writer;
   const bool cut = buffer.HasRangeDeletions();
   Fate fate;

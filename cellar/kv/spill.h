@@ -64,6 +64,8 @@ class SpillSet {
   Result<WriteBuffer::Found> Find(std::string_view key, uint64_t seq, const WriteBuffer& buffer,
                                   PinnedValue* value);
   void RollbackTo(uint64_t seq);
+  // Calls to the snapshot that Finish has made.
+  uint64_t trips() const { return trips_; }
 
   // Turns the runs into files that do not overlap, in order, ready to ingest. Checks what is still
   // unproven against `base`; a duplicate answers kConstraint and sets `*duplicate`. What is written
@@ -84,21 +86,37 @@ class SpillSet {
   Storage* const storage_;
   std::vector<std::unique_ptr<SpillRun>> runs_;
   uint64_t generation_ = 0;
+  uint64_t trips_ = 0;
 };
 
-// Tells for ascending keys whether a snapshot has them. Reads ahead, so that keys which lie close
-// together, or where the snapshot has nothing, cost no read of their own.
+// Tells for ascending keys whether a snapshot has them. A cursor reads ahead, so that keys which
+// lie close together, or where the snapshot has nothing, cost no read of their own. Keys with much
+// between them are looked up one by one, which filters make cheaper than a cursor's seek.
 class PresenceProbe {
  public:
-  explicit PresenceProbe(const SnapshotReader& base) : base_(base) {}
+  // `last` is the greatest key that will be asked for: nothing behind it is looked at. Calls to the
+  // snapshot are added to `*trips`.
+  PresenceProbe(const SnapshotReader& base, std::string_view last, uint64_t* trips)
+      : base_(base), end_(last), trips_(trips) {
+    end_.push_back('\0');
+  }
   Result<bool> Contains(std::string_view key);
 
  private:
+  static constexpr size_t kLeastBytes = 512, kMostBytes = 16 << 10;  // to read ahead
+  static constexpr int kSeeks = 2;     // in a row, before the cursor is given up
+  static constexpr int kSingles = 32;  // look-ups, before it is tried again
+
   const SnapshotReader& base_;
+  std::string end_;
   std::unique_ptr<RawCursor> cursor_;
   Block block_;
   size_t next_ = 0;
+  size_t bytes_ = kLeastBytes;
   bool ended_ = false;
+  int seeks_ = 0;
+  int singles_ = 0;
+  uint64_t* const trips_;
 };
 
 Status DuplicateKey(std::string_view key, std::string* duplicate);

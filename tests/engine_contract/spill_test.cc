@@ -210,6 +210,55 @@ TEST_P(Spill, DeletedThenInsertedAgainIsNoDuplicate) {
   EXPECT_EQ(Read(Key(123)), "new");
 }
 
+// What a load costs to check is counted, since it would not show otherwise.
+TEST_P(Spill, ALoadIntoNothingOrBehindTheEndLooksNothingUpByKey) {
+  Put("a", "another table before");
+  for (int i = 0; i < 500; ++i) Put("x" + Key(i), "another table behind");
+  for (int round = 0; round < 3; ++round) {
+    for (const bool shuffled : {false, true}) {
+      auto load = engine_->Begin({.bulk = true});
+      const int first = (2 * round + (shuffled ? 1 : 0)) * kMany;
+      for (int i : Shuffled(kMany)) {
+        static int next = 0;
+        if (!shuffled) i = next++ % kMany;
+        ASSERT_OK(load->PutIfAbsent(Key(first + i), "v"));
+        ASSERT_OK(load->PutIfAbsent("l" + Key(first + i), "an index of it"));
+      }
+      EXPECT_EQ(load->stats().trips, 0u);
+      ASSERT_OK(load->Commit());
+      EXPECT_LE(load->stats().trips, 12u);
+    }
+  }
+  EXPECT_EQ(ScanAll(engine_->Begin().get(), "k", "m").size(), size_t{12} * kMany);
+}
+
+TEST_P(Spill, ALoadBetweenKeysReadsAheadOrLooksUpWhicheverIsLess) {
+  auto stored = engine_->Begin({.bulk = true});
+  for (int i = 0; i < 20 * kMany; ++i) {
+    if (i % 200 != 7) ASSERT_OK(stored->Put(Key(i), "v"));
+  }
+  ASSERT_OK(stored->Commit());
+  const auto trips = [&](int step, int count) {
+    auto load = engine_->Begin({.bulk = true});
+    for (int i = 0; i < count; ++i) {
+      EXPECT_OK(load->PutIfAbsent(Key(i * step + 7) + (step % 200 == 0 ? "" : "x"), "v"));
+    }
+    EXPECT_OK(load->Commit());
+    return load->stats().trips;
+  };
+  EXPECT_LE(trips(1, 2000), 100u);   // a few for every 16 KiB and run
+  EXPECT_LE(trips(200, 200), 260u);  // one each, now and then one more
+  auto duplicate = engine_->Begin({.bulk = true});
+  Status status;
+  for (int i = 0; i < 100 && status.ok(); ++i) {
+    status =
+        duplicate->PutIfAbsent(Key(i * 400 + 90 + (i == 60 ? 0 : 1)) + (i == 60 ? "" : "y"), "v");
+  }
+  if (status.ok()) status = duplicate->Commit().status();
+  EXPECT_EQ(status.code(), Code::kConstraint);
+  EXPECT_EQ(duplicate->duplicate_key(), Key(60 * 400 + 90));
+}
+
 TEST_P(Spill, ABulkLoadConflictsOnlyWhereItMust) {
   Put("a", "1");
   auto near = engine_->Begin(), far = engine_->Begin({.bulk = true});
