@@ -6,6 +6,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/table/errors.h"
 #include "cellar/table/maintenance.h"
+#include "cellar/table/pages.h"
 #include "cellar/table/reader.h"
 #include "cellar/table/writer.h"
 
@@ -126,6 +127,10 @@ class Looker {
     std::vector<std::string_view> points;
     for (const KeyItem& item : items_) points.push_back(item.start);
     if (spec_.lock_rows && primary) CELLAR_TRY(LockPoints(&points, &groups));
+    if (primary) {
+      for (size_t i = 0; i < points.size(); ++i) AddEntry(points[i], {}, groups[i], entries);
+      return entries->FetchPrimary();
+    }
     std::vector<uint8_t> found;
     CELLAR_TRY(context_->MultiGet(points, &pins_, &found));
     for (size_t i = 0; i < points.size(); ++i) {
@@ -148,7 +153,41 @@ class Looker {
     return Status();
   }
 
+  // Rows by the first columns of their primary key, where they lie in pages: their keys are found
+  // first, then they are fetched together.
+  Status ReadPagedRanges(EntrySet* entries) {
+    std::vector<std::pair<size_t, size_t>> groups;
+    CELLAR_TRY(ForEachKey([&](size_t first, size_t end) -> Status {
+      const codec::KeyRange range = codec::PrefixRange(encoded_[order_[first]]);
+      KeyItem item;
+      item.start = range.start;
+      item.end = range.end;
+      items_.push_back(item);
+      ScanSpec keys_of;
+      keys_of.table = spec_.table;
+      keys_of.index = spec_.index;
+      keys_of.with_row_ref = true;
+      CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
+                        OpenRangeScan(context_, std::move(keys_of), {std::move(item)}));
+      RowBatch refs;
+      while (true) {
+        CELLAR_TRY_ASSIGN(const bool more, reader->Next(&refs));
+        if (!more) return Status();
+        for (size_t i = 0; i < refs.size(); ++i) {
+          AppendRowKey(codec_->index(), refs.column(0).bytes()[i], row_keys_.buffer());
+          row_keys_.End();
+          groups.emplace_back(first, end);
+        }
+      }
+    }));
+    for (size_t i = 0; i < row_keys_.size(); ++i) AddEntry(row_keys_[i], {}, groups[i], entries);
+    return entries->FetchPrimary();
+  }
+
   Status ReadRanges(EntrySet* entries) {
+    if (codec_->index().primary && spec_.table->layout == catalog::Layout::kPages) {
+      return ReadPagedRanges(entries);
+    }
     const bool needs_ref = spec_.with_row_ref || spec_.lock_rows || !codec_->covering();
     std::vector<std::pair<size_t, size_t>> groups;
     CELLAR_TRY(ForEachKey([&](size_t first, size_t end) -> Status {
@@ -214,7 +253,7 @@ class Looker {
   const ScanSpec& spec_;
   const RowBatch& keys_;
   std::shared_ptr<const ScanCodec> codec_;
-  StringList encoded_;
+  StringList encoded_, row_keys_;
   std::vector<uint32_t> order_;
   std::vector<KeyItem> items_;
   std::vector<kv::PinnedValue> pins_;
@@ -246,17 +285,20 @@ Status Access::Fetch(const TablePtr& table, std::span<const std::string_view> re
   }
   std::vector<std::string_view> keys;
   for (size_t i = 0; i < refs.size(); ++i) keys.push_back(row_keys[i]);
-  std::vector<kv::PinnedValue> pins;
-  CELLAR_TRY(context->MultiGet(keys, &pins, found));
-  std::vector<std::string_view> present, values;
+  std::vector<StoredRow> rows;
+  RowFetcher fetcher;
+  CELLAR_TRY(fetcher.Fetch(context, *compiled, keys, &rows, found));
+  size_t present = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (!(*found)[i]) continue;
-    present.push_back(keys[i]);
-    values.push_back(pins[i].view());
+    keys[present] = keys[i];
+    rows[present++] = rows[i];
   }
+  keys.resize(present);
+  rows.resize(present);
   batch->Reset(codec->types());
-  batch->Resize(present.size());
-  Status status = codec->Decode(present, values, 0, batch);
+  batch->Resize(present);
+  Status status = codec->DecodeStored(keys, rows, 0, batch);
   return status.ok() ? status : DamagedEntry(*table, table->primary(), status);
 }
 

@@ -106,7 +106,9 @@ struct InsertOutcome {
                                              // an earlier row of this very batch)
 };
 
-// What all Access objects of one open store share: blocks of row ids, estimates. Thread-safe; the
+class PageDirectory;
+
+// What all Access objects of one open store share: blocks of row ids, estimates, where pages begin. Thread-safe; the
 // engine outlives it.
 class TableStore {
  public:
@@ -119,6 +121,12 @@ class TableStore {
   Result<int64_t> TakeRowIds(codec::TableId table, uint64_t count);
   // See Access::EstimateRows.
   Result<uint64_t> EstimateRows(const TableDescriptor& table);
+
+  kv::Engine* engine() const;
+  // Of EstimateRows, those that lie in pages.
+  Result<uint64_t> EstimatePagedRows(const TableDescriptor& table);
+  // For this layer: where the pages of a table are.
+  std::shared_ptr<PageDirectory> DirectoryOf(codec::TableId table, IndexId primary);
 
  private:
   struct Impl;

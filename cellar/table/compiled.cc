@@ -245,8 +245,34 @@ Result<std::shared_ptr<const CompiledTable>> CompiledTable::Make(const TableDesc
   for (size_t i = 0; i < table.indexes.size(); ++i) {
     CELLAR_TRY(out->CompileIndex(table.indexes[i], &out->indexes_[i]));
   }
+  const IndexCodec& primary = out->indexes_.front();
+  out->page_prefix_ = codec::TablePrefix(
+      table.id, IndexId{primary.index->id.value + codec::kPagesOfPrimary});
+  if (primary.key_columns.size() == 1) {
+    const codec::KeyColumn& key = primary.key_columns.front();
+    if (key.direction == codec::Direction::kAscending &&
+        PhysicalOf(key.type) == Physical::kInt64 && !TypeMayLoseInformation(key.type)) {
+      out->page_keys_ = codec::PageKeys::kInt;
+    }
+  }
   CELLAR_TRY(out->CompileFormats());
   return std::shared_ptr<const CompiledTable>(std::move(out));
+}
+
+const codec::RowFormat* CompiledTable::FindFormat(uint32_t format_id) const {
+  // The newest are the commonest.
+  for (auto format = formats_.rbegin(); format != formats_.rend(); ++format) {
+    if (format->id() == format_id) return &*format;
+  }
+  return nullptr;
+}
+
+Result<uint32_t> CompiledTable::KeyChunkOf(const codec::RowFormat& format) const {
+  const ColumnId key = living_ids_[primary().key_positions.front()];
+  for (size_t i = 0; i < format.columns().size(); ++i) {
+    if (format.columns()[i].id == key) return static_cast<uint32_t>(i);
+  }
+  return CorruptionError("row format {} lacks the key", format.id());
 }
 
 Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out) const {
@@ -385,6 +411,7 @@ Result<std::shared_ptr<const ScanCodec>> CompiledTable::CompileScan(
     const IndexCodec& index, std::span<const ColumnId> columns, bool with_row_ref,
     ScanBytes bytes) const {
   auto out = std::make_shared<ScanCodec>();
+  out->table_ = this;
   out->index_ = &index;
   out->columns_.assign(columns.begin(), columns.end());
   out->with_row_ref_ = with_row_ref;
@@ -405,6 +432,7 @@ Result<std::shared_ptr<const ScanCodec>> CompiledTable::CompileScan(
     wanted_at[static_cast<size_t>(position)] = static_cast<int>(i);
     const catalog::ColumnDescriptor& column = living_column(static_cast<size_t>(position));
     out->types_.push_back(column.type);
+    out->borrows_ |= PhysicalOf(column.type) == Physical::kBytes;
     codec::WantedColumn want;
     want.id = column.id;
     want.type = column.type;
@@ -417,6 +445,25 @@ Result<std::shared_ptr<const ScanCodec>> CompiledTable::CompileScan(
     }
   }
   if (with_row_ref) out->types_.push_back(RowRefType());
+  if (index.primary && paged()) {
+    for (const codec::RowFormat& format : formats_) {
+      // A format that does not fit has no pages; were one left, decoding it would answer kCorruption.
+      if (!codec::RowDecoder::Make(format, wanted, codec::RowBytes::kBorrow).ok()) continue;
+      ScanCodec::PagePlan& plan = out->page_plans_.emplace_back();
+      plan.format_id = format.id();
+      for (const codec::WantedColumn& want : wanted) {
+        const auto columns_of = format.columns();
+        const auto at = std::find_if(columns_of.begin(), columns_of.end(),
+                                     [&](const codec::RowColumn& c) { return c.id == want.id; });
+        if (at == columns_of.end()) {
+          plan.defaults.push_back({want.position, want.default_value});
+        } else {
+          plan.steps.push_back(
+              {static_cast<uint32_t>(at - columns_of.begin()), want.position, at->type});
+        }
+      }
+    }
+  }
   if (!out->covering_) return std::shared_ptr<const ScanCodec>(std::move(out));
 
   // Fields to decode, up to the last wanted one.

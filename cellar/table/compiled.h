@@ -7,6 +7,10 @@
 //   unique, NULL in the key (unless NULLS NOT DISTINCT):
 //                prefix key.. pk-not-in-key..     -> as unique
 // A RowRef is the pk.. bytes: it names a row for as long as the row keeps its primary key.
+// Layout `pages` (docs/formats/page.md) differs in the rows:
+//   delta        prefix pk.. GroupID(0)           -> ROW, PATCH over the page's row, or nothing: deleted
+//   page         page-prefix boundary GroupID(0)  -> PAGE of the rows from the boundary (a RowRef) on
+//   first page   page-prefix                      -> PAGE of the rows before all other boundaries
 #pragma once
 
 #include <atomic>
@@ -21,6 +25,7 @@
 #include "cellar/base/status.h"
 #include "cellar/catalog/descriptor.h"
 #include "cellar/codec/key.h"
+#include "cellar/codec/page.h"
 #include "cellar/codec/row.h"
 #include "cellar/types/batch.h"
 
@@ -69,10 +74,20 @@ struct IndexCodec {
                                    std::string* scratch, RowBatch* scratch_row) const;
 };
 
+// Where one row was found. Borrowed.
+struct StoredRow {
+  std::string_view value;                 // a ROW, unless:
+  const codec::PageView* page = nullptr;  // the row lies in this page
+  uint32_t position = 0;                  // there
+  std::string_view patch;                 // over the page's row; empty: none
+};
+
 // Whose bytes a decoded batch holds.
 enum class ScanBytes : uint8_t { kBorrow, kCopy };
 
 // How entries of one index become a batch of the wanted columns. Immutable.
+class CompiledTable;
+
 class ScanCodec {
  public:
   const IndexCodec& index() const { return *index_; }
@@ -82,6 +97,19 @@ class ScanCodec {
   bool with_row_ref() const { return with_row_ref_; }
   // The entry holds all wanted columns.
   bool covering() const { return covering_; }
+  // Of the wanted columns, some may hold bytes that are borrowed.
+  bool borrows() const { return borrows_; }
+  // Decodes rows wherever they lie; `keys` are their row keys. Only for the primary index.
+  Status DecodeStored(std::span<const std::string_view> keys, std::span<const StoredRow> rows,
+                      size_t first_row, RowBatch* batch) const;
+  // Decodes rows [first, first + count) of a page. Bytes are copied if `copy` or the mode says so.
+  Status DecodePage(const codec::PageView& page, uint32_t first, uint32_t count, size_t first_row,
+                    bool copy, RowBatch* batch) const;
+  // The same for some rows, ascending.
+  Status DecodePageRows(const codec::PageView& page, std::span<const uint32_t> rows,
+                        size_t first_row, bool copy, RowBatch* batch) const;
+  // Overwrites the columns that the patch holds.
+  Status ApplyPatch(std::string_view patch, size_t row, bool copy, RowBatch* batch) const;
   // Values of entries are not needed: neither for columns nor to find the RowRef.
   bool keys_only(bool needs_ref) const {
     return needs_ref && index_->unique && !index_->primary ? false : !needs_value_;
@@ -101,7 +129,31 @@ class ScanCodec {
                        std::span<const std::string_view> values, size_t first_row,
                        RowBatch* batch) const;
 
+  // How pages of one row format become the wanted columns.
+  struct PagePlan {
+    struct Step {
+      uint32_t chunk;
+      uint32_t position;  // of the batch
+      Type type;          // as stored
+    };
+    struct Default {
+      uint32_t position;
+      Value value;
+    };
+    uint32_t format_id;
+    std::vector<Step> steps;
+    std::vector<Default> defaults;
+  };
+  Result<const PagePlan*> PlanOf(const codec::PageView& page) const;
+  // decode(step's chunk, step's column) for all columns, then RowRefs, copies and defaults.
+  template <typename DecodeChunk, typename RowAt>
+  Status DecodePageColumns(const codec::PageView& page, size_t count, size_t first_row, bool copy,
+                           RowBatch* batch, DecodeChunk&& decode, RowAt&& row_at) const;
+
+  const CompiledTable* table_ = nullptr;
   const IndexCodec* index_ = nullptr;
+  std::vector<PagePlan> page_plans_;
+  bool borrows_ = false;
   std::vector<ColumnId> columns_;
   std::vector<Type> types_;
   bool with_row_ref_ = false;
@@ -136,6 +188,18 @@ class CompiledTable {
   const IndexCodec& primary() const { return indexes_.front(); }
   const IndexCodec* FindIndex(IndexId id) const;
 
+  // ---- Layout `pages` ----
+  bool paged() const { return table_->layout == catalog::Layout::kPages; }
+  const std::string& page_prefix() const { return page_prefix_; }
+  codec::PageKeys page_keys() const { return page_keys_; }
+  // Of a page's row format. Null: there is none of this id.
+  const codec::RowFormat* FindFormat(uint32_t format_id) const;
+  const codec::RowFormat& write_format() const { return write_format_; }
+  // Of the columns of write_format among the living ones.
+  std::span<const uint32_t> write_positions() const { return write_positions_; }
+  // kInt: the key column in a format.
+  Result<uint32_t> KeyChunkOf(const codec::RowFormat& format) const;
+
   // Appends the ROW of a row of all living columns.
   Status AppendRow(const RowBatch& rows, size_t row, std::string* value) const {
     return codec::RowEncoder::Append(write_format_, rows, row, write_positions_, value);
@@ -163,6 +227,8 @@ class CompiledTable {
   std::vector<ColumnId> living_ids_;
   int row_id_position_ = -1;
   std::vector<IndexCodec> indexes_;
+  std::string page_prefix_;
+  codec::PageKeys page_keys_ = codec::PageKeys::kRefs;
   std::vector<codec::RowFormat> formats_;
   codec::RowFormat write_format_;
   std::vector<uint32_t> write_positions_;

@@ -5,6 +5,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/table/errors.h"
+#include "cellar/table/page_merge.h"
 #include "cellar/table/writer.h"
 
 namespace cellar::table {
@@ -209,7 +210,28 @@ Status RewriteTable(AccessContext* context, const TablePtr& from, const TablePtr
   return Status();
 }
 
+namespace {
+
+Result<uint64_t> CountFewPagedRows(AccessContext* context, const CompiledTable& table) {
+  const codec::KeyRange range = codec::PrefixRange(table.primary().prefix);
+  kv::ScanOptions options;
+  options.mode = kv::ReadMode::kSnapshot;
+  PageMerge merge(context, &table, range.start, range.end, options);
+  MergeRun run;
+  uint64_t rows = 0;
+  while (rows < kManyRows) {
+    CELLAR_TRY(merge.Next(true, &run));
+    if (run.kind == MergeRun::Kind::kEnd) break;
+    rows += run.kind == MergeRun::Kind::kRows ? run.keys.size() : run.count;
+  }
+  return rows;
+}
+
+}  // namespace
+
 Result<uint64_t> CountFewRows(AccessContext* context, const TableDescriptor& table) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(table));
+  if (compiled->paged()) return CountFewPagedRows(context, *compiled);
   const codec::KeyRange range =
       codec::PrefixRange(codec::TablePrefix(table.id, table.primary().id));
   kv::ScanOptions options;

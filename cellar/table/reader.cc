@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/table/page_scan.h"
+#include "cellar/table/pages.h"
+#include "cellar/table/string_list.h"
 
 namespace cellar::table {
 namespace {
@@ -48,9 +51,24 @@ void KeepPlaces(std::span<const uint32_t> places, std::vector<T>* items) {
 
 // ---- AccessContext ----
 
-Result<bool> AccessContext::Get(std::string_view key, kv::PinnedValue* value) {
+PageDirectory& AccessContext::DirectoryOf(const CompiledTable& table) {
+  const codec::TableId id = table.table().id;
+  const IndexId primary = table.table().primary().id;
+  for (const KnownDirectory& known : directories_) {
+    if (known.table == id && known.primary == primary) return *known.directory;
+  }
+  KnownDirectory& known = directories_.emplace_back();
+  known.table = id;
+  known.primary = primary;
+  known.directory = store != nullptr ? store->DirectoryOf(id, primary)
+                                     : std::make_shared<PageDirectory>();
+  return *known.directory;
+}
+
+Result<bool> AccessContext::Get(std::string_view key, kv::PinnedValue* value,
+                                kv::ReadMode read_mode) {
   ++stats.trips;
-  Result<bool> found = transaction->Get(key, value, mode);
+  Result<bool> found = transaction->Get(key, value, read_mode);
   if (found.ok() && found.value()) {
     ++stats.rows_read;
     stats.bytes_read += key.size() + value->size();
@@ -59,19 +77,20 @@ Result<bool> AccessContext::Get(std::string_view key, kv::PinnedValue* value) {
 }
 
 Status AccessContext::MultiGet(std::span<const std::string_view> keys,
-                               std::vector<kv::PinnedValue>* values, std::vector<uint8_t>* found) {
+                               std::vector<kv::PinnedValue>* values, std::vector<uint8_t>* found,
+                               kv::ReadMode read_mode) {
   found->assign(keys.size(), 0);
   if (values->size() < keys.size()) values->resize(keys.size());
   if (keys.empty()) return Status();
   if (keys.size() == 1) {
-    CELLAR_TRY_ASSIGN(bool one, Get(keys[0], &(*values)[0]));
+    CELLAR_TRY_ASSIGN(bool one, Get(keys[0], &(*values)[0], read_mode));
     (*found)[0] = one;
     return Status();
   }
   ++stats.trips;
   const std::unique_ptr<bool[]> flags = std::make_unique<bool[]>(keys.size());
   CELLAR_TRY(transaction->MultiGet(keys, std::span(values->data(), keys.size()),
-                                   std::span<bool>(flags.get(), keys.size()), mode));
+                                   std::span<bool>(flags.get(), keys.size()), read_mode));
   for (size_t i = 0; i < keys.size(); ++i) {
     (*found)[i] = flags[i];
     if (!flags[i]) continue;
@@ -101,7 +120,10 @@ EntrySet::EntrySet(AccessContext* context, const TableDescriptor* table,
     : context_(context),
       table_(table),
       entry_codec_(std::move(entries)),
-      row_codec_(std::move(rows)) {}
+      row_codec_(std::move(rows)),
+      fetcher_(std::make_unique<RowFetcher>()) {}
+
+EntrySet::~EntrySet() = default;
 
 void EntrySet::Clear() {
   keys.clear();
@@ -110,7 +132,7 @@ void EntrySet::Clear() {
   fetched_ = false;
   have_row_keys_ = false;
   row_keys_.clear();
-  row_values_.clear();
+  rows_.clear();
 }
 
 Status EntrySet::Damaged(const Status& cause) const {
@@ -127,10 +149,8 @@ void EntrySet::Keep(std::span<const uint32_t> places) {
   KeepPlaces(places, &keys);
   KeepPlaces(places, &values);
   KeepPlaces(places, &row_keys_);
-  if (fetched_) {
-    KeepPlaces(places, &row_values_);
-    // The pins own the bytes that row_values_ views: they stay where they are.
-  }
+  // The fetcher owns what rows_ views: it stays where it is.
+  if (fetched_) KeepPlaces(places, &rows_);
 }
 
 Status EntrySet::FindRowKeys() {
@@ -180,15 +200,14 @@ Status EntrySet::CheckDangling(size_t place) const {
 
 Status EntrySet::ReadRows() {
   CELLAR_TRY(FindRowKeys());
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table_));
   std::vector<uint8_t> found;
-  CELLAR_TRY(context_->MultiGet(row_keys_, &row_pins_, &found));
-  row_values_.resize(keys.size());
+  CELLAR_TRY(fetcher_->Fetch(context_, *compiled, row_keys_, &rows_, &found));
   std::vector<uint32_t> places;
   places.reserve(keys.size());
   bool checked = entry_codec_->index().primary;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (found[i]) {
-      row_values_[i] = row_pins_[i].view();
       places.push_back(static_cast<uint32_t>(i));
     } else if (!checked) {
       checked = true;
@@ -198,6 +217,19 @@ Status EntrySet::ReadRows() {
   fetched_ = true;
   Keep(places);
   return Status();
+}
+
+void EntrySet::AddStored(std::string_view key, const StoredRow& row) {
+  keys.push_back(key);
+  values.push_back(row.value);
+  row_keys_.push_back(key);
+  rows_.push_back(row);
+  have_row_keys_ = fetched_ = true;
+}
+
+Status EntrySet::FetchPrimary() {
+  values.resize(keys.size());
+  return ReadRows();
 }
 
 Status EntrySet::FetchRows() {
@@ -215,7 +247,7 @@ Status EntrySet::DropMoved(std::span<const KeyItem> items) {
   RowBatch rows;
   rows.Reset(whole->types());
   rows.Resize(keys.size());
-  if (Status status = whole->Decode(row_keys_, row_values_, 0, &rows); !status.ok()) {
+  if (Status status = whole->DecodeStored(row_keys_, rows_, 0, &rows); !status.ok()) {
     return DamagedEntry(*table_, *row_codec_->index().index, status);
   }
   std::vector<uint32_t> places;
@@ -237,15 +269,11 @@ Status EntrySet::LockRows(const ScanSpec& spec, std::span<const KeyItem> items) 
   if (spec.lock_wait == LockWait::kSkipLocked) Keep(PlacesOf(result.acquired));
   if (!result.snapshot_moved) return Status();
   // A row that is gone or changed is no damage now.
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table_));
   std::vector<uint8_t> found;
-  CELLAR_TRY(context_->MultiGet(row_keys_, &row_pins_, &found));
-  row_values_.resize(keys.size());
-  std::vector<uint32_t> places;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (!found[i]) continue;
-    row_values_[i] = row_pins_[i].view();
-    places.push_back(static_cast<uint32_t>(i));
-  }
+  CELLAR_TRY(fetcher_->Fetch(context_, *compiled, row_keys_, &rows_, &found));
+  const std::vector<uint32_t> places =
+      PlacesOf(std::vector<bool>(found.begin(), found.end()));
   fetched_ = true;
   Keep(places);
   return DropMoved(items);
@@ -254,8 +282,8 @@ Status EntrySet::LockRows(const ScanSpec& spec, std::span<const KeyItem> items) 
 Status EntrySet::Decode(size_t start, size_t count, size_t first_row, RowBatch* batch) const {
   if (fetched_) {
     Status status =
-        row_codec_->Decode(std::span(row_keys_).subspan(start, count),
-                           std::span(row_values_).subspan(start, count), first_row, batch);
+        row_codec_->DecodeStored(std::span(row_keys_).subspan(start, count),
+                                 std::span(rows_).subspan(start, count), first_row, batch);
     return status.ok() ? status : DamagedEntry(*table_, *row_codec_->index().index, status);
   }
   Status status = entry_codec_->Decode(std::span(keys).subspan(start, count),
@@ -269,9 +297,11 @@ namespace {
 
 class ScanReader final : public Reader {
  public:
-  ScanReader(AccessContext* context, ScanSpec spec, std::shared_ptr<const ScanCodec> entries,
-             std::shared_ptr<const ScanCodec> rows, std::vector<KeyItem> items)
+  ScanReader(AccessContext* context, const CompiledTable* table, ScanSpec spec,
+             std::shared_ptr<const ScanCodec> entries, std::shared_ptr<const ScanCodec> rows,
+             std::vector<KeyItem> items)
       : context_(context),
+        table_(table),
         spec_(std::move(spec)),
         codec_(entries),
         items_(std::move(items)),
@@ -309,6 +339,7 @@ class ScanReader final : public Reader {
           CELLAR_TRY(LoadPoints());
           return true;
         }
+        if (codec_->index().primary && table_->paged()) return LoadMerged();
         CELLAR_TRY(OpenCursor());
       }
       CELLAR_TRY(NextBlock());
@@ -325,6 +356,61 @@ class ScanReader final : public Reader {
     if (spec_.lock_rows) CELLAR_TRY(entries_.LockRows(spec_, items_));
     CELLAR_TRY(entries_.FetchRows());
     return true;
+  }
+
+  // Rows of pages and of the delta over them, as many as one load gives.
+  Result<bool> LoadMerged() {
+    if (merge_ == nullptr) {
+      kv::ScanOptions options;
+      options.reverse = spec_.reverse;
+      merge_ = std::make_unique<PageMerge>(context_, table_, items_[item_].start,
+                                           items_[item_].end, options);
+      run_.kind = MergeRun::Kind::kLoad;
+    }
+    merged_keys_.Clear();
+    std::vector<StoredRow> rows;
+    while (rows.size() < slice_) {
+      if (run_.kind == MergeRun::Kind::kLoad) CELLAR_TRY(merge_->Next(rows.empty(), &run_));
+      if (run_.kind == MergeRun::Kind::kLoad) break;
+      if (run_.kind == MergeRun::Kind::kEnd) {
+        if (!rows.empty()) break;
+        merge_.reset();
+        ++item_;
+        return true;
+      }
+      Status status = TakeRun(&rows);
+      if (!status.ok()) return DamagedEntry(*spec_.table, spec_.table->primary(), status);
+    }
+    for (size_t i = 0; i < rows.size(); ++i) entries_.AddStored(merged_keys_[i], rows[i]);
+    if (spec_.lock_rows) CELLAR_TRY(entries_.LockRows(spec_, items_));
+    return true;
+  }
+
+  // Takes the first row of the run, or all of them if they are packed.
+  Status TakeRun(std::vector<StoredRow>* rows) {
+    const std::string& prefix = codec_->index().prefix;
+    if (run_.kind == MergeRun::Kind::kRows) {
+      for (size_t i = 0; i < run_.keys.size(); ++i) {
+        merged_keys_.buffer()->append(run_.keys[i]);
+        merged_keys_.End();
+        rows->push_back({.value = run_.values[i]});
+      }
+      run_.kind = MergeRun::Kind::kLoad;
+      return Status();
+    }
+    StoredRow row;
+    row.page = &run_.page->view;
+    row.patch = run_.patch;
+    row.position = spec_.reverse ? run_.first + run_.count - 1 : run_.first;
+    if (run_.kind == MergeRun::Kind::kPage) row.patch = {};
+    merged_keys_.buffer()->append(prefix);
+    CELLAR_TRY(AppendPageRef(*table_, *row.page, row.position, merged_keys_.buffer()));
+    merged_keys_.buffer()->push_back(kGroupZero);
+    merged_keys_.End();
+    rows->push_back(row);
+    if (!spec_.reverse) ++run_.first;
+    if (--run_.count == 0) run_.kind = MergeRun::Kind::kLoad;
+    return Status();
   }
 
   Status OpenCursor() {
@@ -368,13 +454,17 @@ class ScanReader final : public Reader {
     const bool primary = codec_->index().primary;
     // The key of a row is known before it is read: locked first, it is read once.
     if (spec_.lock_rows && primary) CELLAR_TRY(LockPoints());
+    if (primary) {
+      entries_.keys.assign(point_keys_.begin(), point_keys_.end());
+      return entries_.FetchPrimary();
+    }
     CELLAR_TRY(context_->MultiGet(point_keys_, &pins_, &found_));
     for (size_t i = 0; i < point_keys_.size(); ++i) {
       if (!found_[i]) continue;
       entries_.keys.push_back(point_keys_[i]);
       entries_.values.push_back(pins_[i].view());
     }
-    if (spec_.lock_rows && !primary) CELLAR_TRY(entries_.LockRows(spec_, items_));
+    if (spec_.lock_rows) CELLAR_TRY(entries_.LockRows(spec_, items_));
     return entries_.FetchRows();
   }
 
@@ -385,9 +475,13 @@ class ScanReader final : public Reader {
   }
 
   AccessContext* context_;
+  const CompiledTable* table_;
   ScanSpec spec_;
   std::shared_ptr<const ScanCodec> codec_;
   std::vector<KeyItem> items_;
+  std::unique_ptr<PageMerge> merge_;
+  MergeRun run_;
+  StringList merged_keys_;
   EntrySet entries_;
   size_t at_ = 0;  // of entries_
   bool keys_only_ = false;
@@ -455,17 +549,35 @@ Result<std::unique_ptr<Reader>> OpenScan(AccessContext* context, ScanSpec spec) 
   if (index.primary && spec.spans.size() == 1 && !spec.lock_rows &&
       IsPoint(index, spec.spans[0].equal)) {
     std::string key = RowKeyOf(index, spec.spans[0].equal);
+    if (compiled->paged()) {
+      return OpenPagePoint(context, compiled, std::move(spec.table), std::move(entries),
+                           std::move(key));
+    }
     return std::unique_ptr<Reader>(std::make_unique<PointReader>(
         context, std::move(spec.table), std::move(entries), std::move(key)));
   }
+  CELLAR_TRY_ASSIGN(std::vector<KeyItem> items, KeyItemsOf(index, spec.spans));
+  return OpenRangeScan(context, std::move(spec), std::move(items));
+}
+
+Result<std::unique_ptr<Reader>> OpenRangeScan(AccessContext* context, ScanSpec spec,
+                                              std::vector<KeyItem> items) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*spec.table));
+  CELLAR_TRY_ASSIGN(
+      std::shared_ptr<const ScanCodec> entries,
+      compiled->Scan(spec.index, spec.columns, spec.with_row_ref, ScanBytes::kBorrow));
+  const IndexCodec& index = entries->index();
   std::shared_ptr<const ScanCodec> rows = entries;
   if (!index.primary && (spec.lock_rows || !entries->covering())) {
     CELLAR_TRY_ASSIGN(rows, compiled->Scan(compiled->primary().index->id, spec.columns,
                                            spec.with_row_ref, ScanBytes::kBorrow));
   }
-  CELLAR_TRY_ASSIGN(std::vector<KeyItem> items, KeyItemsOf(index, spec.spans));
+  if (index.primary && compiled->paged() && !spec.lock_rows &&
+      std::none_of(items.begin(), items.end(), [](const KeyItem& item) { return item.point; })) {
+    return OpenPageScan(context, compiled, std::move(spec), std::move(entries), std::move(items));
+  }
   return std::unique_ptr<Reader>(std::make_unique<ScanReader>(
-      context, std::move(spec), std::move(entries), std::move(rows), std::move(items)));
+      context, compiled, std::move(spec), std::move(entries), std::move(rows), std::move(items)));
 }
 
 }  // namespace cellar::table

@@ -10,6 +10,7 @@
 #include "cellar/table/access.h"
 #include "cellar/table/compiled.h"
 #include "cellar/table/key_ranges.h"
+#include "cellar/table/page_directory.h"
 
 namespace cellar::table {
 
@@ -25,10 +26,25 @@ struct AccessContext {
   AccessStats stats;
 
   Status CheckCancel() const { return cancel == nullptr ? Status() : cancel->Check(); }
-  Result<bool> Get(std::string_view key, kv::PinnedValue* value);
+  Result<bool> Get(std::string_view key, kv::PinnedValue* value) { return Get(key, value, mode); }
+  Result<bool> Get(std::string_view key, kv::PinnedValue* value, kv::ReadMode read_mode);
   // `found` gets one entry a key. No keys: no trip.
   Status MultiGet(std::span<const std::string_view> keys, std::vector<kv::PinnedValue>* values,
-                  std::vector<uint8_t>* found);
+                  std::vector<uint8_t>* found) {
+    return MultiGet(keys, values, found, mode);
+  }
+  Status MultiGet(std::span<const std::string_view> keys, std::vector<kv::PinnedValue>* values,
+                  std::vector<uint8_t>* found, kv::ReadMode read_mode);
+  // Where the table's pages are; without a store, as far as this context has seen.
+  PageDirectory& DirectoryOf(const CompiledTable& table);
+
+ private:
+  struct KnownDirectory {
+    codec::TableId table;
+    IndexId primary;
+    std::shared_ptr<PageDirectory> directory;
+  };
+  std::vector<KnownDirectory> directories_;
 };
 
 // Locks keys as the scan asks; which ones were acquired.
@@ -38,6 +54,8 @@ Result<std::vector<bool>> LockKeys(AccessContext* context, const ScanSpec& spec,
 // Appends the whole key of a row.
 void AppendRowKey(const IndexCodec& primary, std::string_view ref, std::string* key);
 
+class RowFetcher;
+
 // Entries of an index that were read together, on their way to becoming rows: locked, fetched and
 // decoded. The keys and values are borrowed from whoever fills them in.
 class EntrySet {
@@ -45,6 +63,7 @@ class EntrySet {
   // `rows` decodes rows of the primary index into the wanted columns.
   EntrySet(AccessContext* context, const TableDescriptor* table,
            std::shared_ptr<const ScanCodec> entries, std::shared_ptr<const ScanCodec> rows);
+  ~EntrySet();
 
   std::vector<std::string_view> keys, values;
 
@@ -56,6 +75,11 @@ class EntrySet {
   // Makes sure that Decode finds all columns: fetches rows unless entries hold them. Entries whose
   // rows are gone are left out. kCorruption (XX001) for an entry that never had one.
   Status FetchRows();
+  // The keys are those of rows (of the primary index): fetches them wherever they lie. Keys without
+  // a row are left out.
+  Status FetchPrimary();
+  // Adds a row of the primary index that has been read already; `key` is its row key.
+  void AddStored(std::string_view key, const StoredRow& row);
   size_t size() const { return keys.size(); }
   // For each entry that is left, its place in the set as it was filled in; empty: all are left.
   std::span<const uint32_t> kept() const { return kept_; }
@@ -80,10 +104,13 @@ class EntrySet {
   bool have_row_keys_ = false;
   std::string row_key_bytes_;
   std::vector<std::string_view> row_keys_;
-  std::vector<kv::PinnedValue> row_pins_;
-  std::vector<std::string_view> row_values_;
+  std::unique_ptr<RowFetcher> fetcher_;
+  std::vector<StoredRow> rows_;
 };
 
 Result<std::unique_ptr<Reader>> OpenScan(AccessContext* context, ScanSpec spec);
+// The same of ranges of keys; `spec.spans` is ignored.
+Result<std::unique_ptr<Reader>> OpenRangeScan(AccessContext* context, ScanSpec spec,
+                                              std::vector<KeyItem> items);
 
 }  // namespace cellar::table

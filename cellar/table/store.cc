@@ -5,8 +5,10 @@
 #include <unordered_map>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/codec/page.h"
 #include "cellar/codec/row.h"
 #include "cellar/table/access.h"
+#include "cellar/table/page_directory.h"
 #include "cellar/table/writer.h"
 
 namespace cellar::table {
@@ -62,16 +64,27 @@ struct TableStore::Impl {
   kv::Engine* engine;
   std::mutex mutex;  // of the maps
   std::map<uint64_t, std::unique_ptr<Ids>> ids;
-  std::unordered_map<uint64_t, Density> densities;
+  std::map<std::pair<uint64_t, bool>, Density> densities;  // by table; true: of its pages
+  std::map<std::pair<uint64_t, uint32_t>, std::shared_ptr<PageDirectory>> directories;
 
   Result<int64_t> TakeBlock(codec::TableId table, uint64_t count);
-  Result<Density> Sample(const codec::KeyRange& range, bool* exact);
+  Result<Density> Sample(const codec::KeyRange& range, bool pages, bool* exact);
+  Result<uint64_t> EstimateRange(codec::TableId table, const codec::KeyRange& range, bool pages);
 };
 
 TableStore::TableStore(kv::Engine* engine) : impl_(std::make_unique<Impl>()) {
   impl_->engine = engine;
 }
 TableStore::~TableStore() = default;
+
+kv::Engine* TableStore::engine() const { return impl_->engine; }
+
+std::shared_ptr<PageDirectory> TableStore::DirectoryOf(codec::TableId table, IndexId primary) {
+  std::lock_guard lock(impl_->mutex);
+  std::shared_ptr<PageDirectory>& slot = impl_->directories[{table.value, primary.value}];
+  if (slot == nullptr) slot = std::make_shared<PageDirectory>();
+  return slot;
+}
 
 Result<int64_t> TableStore::Impl::TakeBlock(codec::TableId table, uint64_t count) {
   Status last;
@@ -111,12 +124,12 @@ Result<int64_t> TableStore::TakeRowIds(codec::TableId table, uint64_t count) {
 }
 
 Result<TableStore::Impl::Density> TableStore::Impl::Sample(const codec::KeyRange& range,
-                                                           bool* exact) {
+                                                           bool pages, bool* exact) {
   kv::TransactionOptions read_only;
   read_only.read_only = true;
   std::unique_ptr<kv::Transaction> transaction = engine->Begin(read_only);
   kv::ScanOptions options;
-  options.keys_only = true;
+  options.keys_only = !pages;
   options.fill_cache = false;
   options.mode = kv::ReadMode::kSnapshot;
   options.first_block_bytes = options.block_bytes = kSampleBytes / 8;
@@ -133,7 +146,12 @@ Result<TableStore::Impl::Density> TableStore::Impl::Sample(const codec::KeyRange
       *exact = true;
       return density;
     }
-    density.rows += block.size();
+    for (size_t i = 0; pages && i < block.size(); ++i) {
+      codec::PageView page;
+      CELLAR_TRY(page.Parse(block.value(i)));
+      density.rows += page.rows();
+    }
+    if (!pages) density.rows += block.size();
     read += block.bytes();
     last = block.key(block.size() - 1);
   }
@@ -145,14 +163,31 @@ Result<TableStore::Impl::Density> TableStore::Impl::Sample(const codec::KeyRange
 // from the same measure, so that compression cancels out.
 Result<uint64_t> TableStore::EstimateRows(const TableDescriptor& table) {
   if (table.indexes.empty()) return uint64_t{0};
-  const codec::KeyRange range =
-      codec::PrefixRange(codec::TablePrefix(table.id, table.primary().id));
-  const uint64_t bytes = impl_->engine->ApproximateBytes(range.start, range.end);
+  const IndexId primary = table.primary().id;
+  CELLAR_TRY_ASSIGN(
+      const uint64_t rows,
+      impl_->EstimateRange(table.id, codec::PrefixRange(codec::TablePrefix(table.id, primary)),
+                           false));
+  CELLAR_TRY_ASSIGN(const uint64_t in_pages, EstimatePagedRows(table));
+  return rows + in_pages;
+}
+
+Result<uint64_t> TableStore::EstimatePagedRows(const TableDescriptor& table) {
+  if (table.layout != catalog::Layout::kPages || table.indexes.empty()) return uint64_t{0};
+  const IndexId pages{table.primary().id.value + codec::kPagesOfPrimary};
+  return impl_->EstimateRange(table.id, codec::PrefixRange(codec::TablePrefix(table.id, pages)),
+                              true);
+}
+
+Result<uint64_t> TableStore::Impl::EstimateRange(codec::TableId table,
+                                                 const codec::KeyRange& range, bool pages) {
+  const uint64_t bytes = engine->ApproximateBytes(range.start, range.end);
+  const std::pair<uint64_t, bool> key{table.value, pages};
   {
-    std::lock_guard lock(impl_->mutex);
-    auto known = impl_->densities.find(table.id.value);
-    if (known != impl_->densities.end()) {
-      const Impl::Density& density = known->second;
+    std::lock_guard lock(mutex);
+    auto known = densities.find(key);
+    if (known != densities.end()) {
+      const Density& density = known->second;
       // Good until the table has grown or shrunk by half.
       if (bytes / 2 <= density.table_bytes && density.table_bytes <= bytes * 2 &&
           density.bytes > 0) {
@@ -163,12 +198,12 @@ Result<uint64_t> TableStore::EstimateRows(const TableDescriptor& table) {
     }
   }
   bool exact = false;
-  CELLAR_TRY_ASSIGN(Impl::Density density, impl_->Sample(range, &exact));
+  CELLAR_TRY_ASSIGN(Density density, Sample(range, pages, &exact));
   if (exact) return density.rows;
   density.table_bytes = bytes;
   if (density.bytes == 0 || bytes < density.bytes) return std::max(density.rows, kExactRows);
-  std::lock_guard lock(impl_->mutex);
-  impl_->densities[table.id.value] = density;
+  std::lock_guard lock(mutex);
+  densities[key] = density;
   return static_cast<uint64_t>(static_cast<double>(density.rows) * static_cast<double>(bytes) /
                                static_cast<double>(density.bytes));
 }

@@ -11,7 +11,9 @@
 #include <unordered_set>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/codec/patch.h"
 #include "cellar/table/errors.h"
+#include "cellar/table/pages.h"
 
 namespace cellar::table {
 namespace {
@@ -57,21 +59,73 @@ bool Identical(const ColumnVector& a, size_t row_a, const ColumnVector& b, size_
 // The unique keys that a batch adds, and what is known of them.
 class UniqueProbe {
  public:
-  // `key` must stay where it is until the probe is done.
-  void Add(std::string_view key) { keys_.push_back(key); }
-  Status Run(AccessContext* context) { return context->MultiGet(keys_, &values_, &found_); }
+  explicit UniqueProbe(const CompiledTable& compiled) : compiled_(compiled) {}
+
+  // `key` must stay where it is until the probe is done. `row`: it is that of a row, which may lie
+  // in a page.
+  void Add(std::string_view key, bool row) {
+    if (row && compiled_.paged()) row_places_.push_back(keys_.size());
+    keys_.push_back(key);
+  }
+  Status Run(AccessContext* context) {
+    if (row_places_.empty()) return context->MultiGet(keys_, &values_, &found_);
+    std::vector<std::string_view> row_keys, other_keys;
+    std::vector<size_t> other_places;
+    size_t next = 0;
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      if (next < row_places_.size() && row_places_[next] == i) {
+        row_keys.push_back(keys_[i]);
+        ++next;
+      } else {
+        other_keys.push_back(keys_[i]);
+        other_places.push_back(i);
+      }
+    }
+    std::vector<StoredRow> rows;
+    std::vector<uint8_t> rows_found, others_found;
+    CELLAR_TRY(fetcher_.Fetch(context, compiled_, row_keys, &rows, &rows_found));
+    std::vector<kv::PinnedValue> other_values;
+    CELLAR_TRY(context->MultiGet(other_keys, &other_values, &others_found));
+    found_.assign(keys_.size(), 0);
+    values_.resize(keys_.size());
+    for (size_t i = 0; i < row_keys.size(); ++i) found_[row_places_[i]] = rows_found[i];
+    for (size_t i = 0; i < other_keys.size(); ++i) {
+      found_[other_places[i]] = others_found[i];
+      values_[other_places[i]] = std::move(other_values[i]);
+    }
+    return Status();
+  }
   // In the order of Add.
   std::string_view key(size_t i) const { return keys_[i]; }
   bool found(size_t i) const { return found_[i] != 0; }
+  // Of entries that are not rows.
   std::string_view value(size_t i) const { return values_[i].view(); }
 
  private:
+  const CompiledTable& compiled_;
   std::vector<std::string_view> keys_;
+  std::vector<size_t> row_places_;  // among keys_, ascending
   std::vector<kv::PinnedValue> values_;
   std::vector<uint8_t> found_;
+  RowFetcher fetcher_;
 };
 
 constexpr uint32_t kNoProbe = UINT32_MAX;
+// Rows up to this long are written whole: a patch asks whether the row is in the delta already.
+constexpr size_t kPatchAbove = 256;
+
+// Where rows may lie in pages, the deleted ones leave a tombstone over them.
+Status DeleteEntry(AccessContext* context, const CompiledTable& compiled, const IndexCodec& index,
+                   std::string_view key) {
+  if (index.primary && compiled.paged()) return context->transaction->Put(key, {});
+  return context->transaction->Delete(key);
+}
+
+void CountChanges(AccessContext* context, const CompiledTable& compiled, size_t rows) {
+  if (!compiled.paged()) return;
+  context->DirectoryOf(compiled).changes.fetch_add(rows, std::memory_order_relaxed);
+}
+
 
 // One index's part of an insert.
 struct InsertIndex {
@@ -80,20 +134,19 @@ struct InsertIndex {
   std::vector<uint32_t> probes;  // place in the probe, or kNoProbe
   bool arbiter = false;          // its conflicts are skipped or reported
   bool absent = false;           // its keys are new by construction
+  bool deferred = false;         // whether its keys are new is asked by the transaction itself
 };
 
 class Inserter {
  public:
   Inserter(AccessContext* context, const CompiledTable& compiled, const RowBatch& rows)
-      : context_(context), compiled_(compiled), rows_(rows) {}
+      : context_(context), compiled_(compiled), rows_(rows), probe_(compiled) {}
 
   Status Run(const ConflictPolicy& policy, bool fresh_row_ids, InsertOutcome* outcome) {
-    Prepare(policy, fresh_row_ids);
     bulk_ = context_->bulk == compiled_.table().id && policy.kind == ConflictPolicy::Kind::kError;
-    if (!bulk_) {
-      CELLAR_TRY(probe_.Run(context_));
-      CELLAR_TRY(Resolve(policy, outcome));
-    }
+    Prepare(policy, fresh_row_ids);
+    CELLAR_TRY(probe_.Run(context_));
+    CELLAR_TRY(Resolve(policy, outcome));
     return Write();
   }
 
@@ -106,6 +159,9 @@ class Inserter {
       InsertIndex& index = indexes_.emplace_back();
       index.codec = &codec;
       index.absent = codec.primary && fresh_row_ids;
+      // A tombstone would look like a row there.
+      index.deferred =
+          bulk_ && codec.unique && !index.absent && !(codec.primary && compiled_.paged());
       index.arbiter = policy.kind != ConflictPolicy::Kind::kError && codec.unique &&
                       (!policy.index.has_value() || *policy.index == codec.index->id);
       for (size_t i = 0; i < rows_.size(); ++i) {
@@ -117,10 +173,10 @@ class Inserter {
     uint32_t probes = 0;
     for (InsertIndex& index : indexes_) {
       index.probes.assign(rows_.size(), kNoProbe);
-      if (!index.codec->unique || index.absent) continue;
+      if (!index.codec->unique || index.absent || index.deferred) continue;
       for (size_t i = 0; i < rows_.size(); ++i) {
         if (index.codec->EscapesUniqueness(rows_, i)) continue;
-        probe_.Add(index.keys[i]);
+        probe_.Add(index.keys[i], index.codec->primary);
         index.probes[i] = probes++;
       }
     }
@@ -186,7 +242,6 @@ class Inserter {
     std::string value;
     std::vector<Datum> scratch;
     for (const InsertIndex& index : indexes_) {
-      const bool unique = index.codec->unique && !index.absent;
       for (size_t row = 0; row < rows_.size(); ++row) {
         if (!skipped_.empty() && skipped_[row]) continue;
         value.clear();
@@ -195,7 +250,7 @@ class Inserter {
         } else {
           CELLAR_TRY(index.codec->AppendValue(rows_, row, refs_[row], &scratch, &value));
         }
-        if (bulk_ && unique && index.probes[row] != kNoProbe) {
+        if (index.deferred && !index.codec->EscapesUniqueness(rows_, row)) {
           CELLAR_TRY(PutIfAbsent(index, index.keys[row], value));
         } else {
           CELLAR_TRY(context_->transaction->Put(index.keys[row], value));
@@ -280,7 +335,7 @@ class Updater {
   // The state after the whole batch: a key may be taken that another row of the batch leaves.
   Status CheckUnique() {
     std::unordered_set<std::string_view> left;
-    UniqueProbe probe;
+    UniqueProbe probe(compiled_);
     struct Added {
       const UpdateIndex* index;
       size_t row;
@@ -292,7 +347,7 @@ class Updater {
         if (index.old_keys[row] == index.new_keys[row]) continue;
         left.insert(index.old_keys[row]);
         if (index.codec->EscapesUniqueness(new_rows_, row)) continue;
-        probe.Add(index.new_keys[row]);
+        probe.Add(index.new_keys[row], index.codec->primary);
         added.push_back({&index, row});
       }
     }
@@ -316,7 +371,7 @@ class Updater {
       for (size_t row = 0; row < new_rows_.size(); ++row) {
         const bool stays = takes && index.old_keys[row] == index.new_keys[row];
         if (!stays && !index.old_keys[row].empty()) {
-          CELLAR_TRY(transaction->Delete(index.old_keys[row]));
+          CELLAR_TRY(DeleteEntry(context_, compiled_, *index.codec, index.old_keys[row]));
         }
       }
     }
@@ -324,18 +379,61 @@ class Updater {
     std::vector<Datum> scratch;
     for (const UpdateIndex& index : indexes_) {
       if (!TakesEntries(*index.codec->index)) continue;
+      if (index.codec->primary) {
+        CELLAR_TRY(WriteRows(index));
+        continue;
+      }
       for (size_t row = 0; row < new_rows_.size(); ++row) {
         if (index.new_keys[row].empty()) continue;
         value.clear();
-        if (index.codec->primary) {
-          CELLAR_TRY(compiled_.AppendRow(new_rows_, row, &value));
-        } else {
-          CELLAR_TRY(index.codec->AppendValue(new_rows_, row, new_refs_[row], &scratch, &value));
-        }
+        CELLAR_TRY(index.codec->AppendValue(new_rows_, row, new_refs_[row], &scratch, &value));
         CELLAR_TRY(transaction->Put(index.new_keys[row], value));
       }
     }
     return Status();
+  }
+
+  // Whole rows, or where those are long and lie in pages, patches over them.
+  Status WriteRows(const UpdateIndex& index) {
+    kv::Transaction* transaction = context_->transaction;
+    std::string value;
+    StringList patches;
+    std::vector<std::pair<size_t, std::string>> long_rows;
+    std::vector<std::string_view> keys;
+    for (size_t row = 0; row < new_rows_.size(); ++row) {
+      value.clear();
+      CELLAR_TRY(compiled_.AppendRow(new_rows_, row, &value));
+      const std::string_view key = index.new_keys[row];
+      if (compiled_.paged() && value.size() > kPatchAbove && key == index.old_keys[row]) {
+        AppendPatch(row, patches.buffer());
+        patches.End();
+        if (patches[patches.size() - 1].size() < value.size() / 2) {
+          keys.push_back(key);
+          long_rows.emplace_back(row, std::move(value));
+          continue;
+        }
+        patches.DropLast();
+      }
+      CELLAR_TRY(transaction->Put(key, value));
+    }
+    if (keys.empty()) return Status();
+    // What is in the delta already must stay whole.
+    std::vector<kv::PinnedValue> delta;
+    std::vector<uint8_t> found;
+    CELLAR_TRY(context_->MultiGet(keys, &delta, &found));
+    for (size_t i = 0; i < keys.size(); ++i) {
+      CELLAR_TRY(transaction->Put(keys[i], found[i] ? long_rows[i].second : patches[i]));
+    }
+    return Status();
+  }
+
+  void AppendPatch(size_t row, std::string* out) const {
+    codec::BeginPatch(out);
+    for (size_t i = 0; i < compiled_.living().size(); ++i) {
+      if (Identical(old_rows_.column(i), row, new_rows_.column(i), row)) continue;
+      codec::AppendPatchColumn(compiled_.living_ids()[i], new_rows_.column(i).Get(row),
+                               compiled_.living_types()[i], out);
+    }
   }
 
   AccessContext* context_;
@@ -368,6 +466,7 @@ Status InsertRows(AccessContext* context, const TablePtr& table, RowBatch* rows,
   }
   CELLAR_TRY_ASSIGN(bool fresh, FillRowIds(context, *compiled, rows));
   CELLAR_TRY(CheckNotNull(*compiled, *rows, context->format));
+  CountChanges(context, *compiled, rows->size());
   return Inserter(context, *compiled, *rows).Run(policy, fresh, outcome);
 }
 
@@ -383,6 +482,7 @@ Status UpdateRows(AccessContext* context, const TablePtr& table,
                          old_rows.size(), new_rows.size());
   }
   CELLAR_TRY(CheckNotNull(*compiled, new_rows, context->format));
+  CountChanges(context, *compiled, new_rows.size());
   return Updater(context, *compiled, refs, old_rows, new_rows).Run();
 }
 
@@ -394,13 +494,14 @@ Status DeleteRows(AccessContext* context, const TablePtr& table,
   if (refs.size() != old_rows.size()) {
     return InternalError("delete of {} rows with {} old ones", refs.size(), old_rows.size());
   }
+  CountChanges(context, *compiled, refs.size());
   std::string key;
   for (const IndexCodec& index : compiled->indexes()) {
     if (!LosesEntries(*index.index)) continue;
     for (size_t row = 0; row < refs.size(); ++row) {
       key.clear();
       index.AppendKey(old_rows, row, refs[row], &key);
-      CELLAR_TRY(context->transaction->Delete(key));
+      CELLAR_TRY(DeleteEntry(context, *compiled, index, key));
     }
   }
   return Status();

@@ -9,30 +9,9 @@
 #include "cellar/table/access.h"
 #include "cellar/table/compiled.h"
 #include "cellar/table/reader.h"
+#include "cellar/table/string_list.h"
 
 namespace cellar::table {
-
-// Byte strings one after the other in one buffer; cleared between batches, capacity kept.
-class StringList {
- public:
-  void Clear() {
-    bytes_.clear();
-    ends_.clear();
-  }
-  // Append to buffer(), then call End to make what was appended the next string.
-  std::string* buffer() { return &bytes_; }
-  void End() { ends_.push_back(bytes_.size()); }
-  size_t size() const { return ends_.size(); }
-  // Valid until the list is changed.
-  std::string_view operator[](size_t i) const {
-    const size_t start = i == 0 ? 0 : ends_[i - 1];
-    return std::string_view(bytes_).substr(start, ends_[i] - start);
-  }
-
- private:
-  std::string bytes_;
-  std::vector<size_t> ends_;
-};
 
 // May writers add entries to an index in this state; must they remove them?
 inline bool TakesEntries(const IndexDescriptor& index) {

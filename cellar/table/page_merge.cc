@@ -1,0 +1,298 @@
+#include "cellar/table/page_merge.h"
+
+#include <algorithm>
+
+namespace cellar::table {
+namespace {
+
+std::string WithoutPrefix(std::string_view key, std::string_view prefix) {
+  return key.starts_with(prefix) ? std::string(key.substr(prefix.size())) : std::string();
+}
+
+}  // namespace
+
+PageMerge::PageMerge(AccessContext* context, const CompiledTable* table, std::string start,
+                     std::string end, const kv::ScanOptions& options)
+    : context_(context),
+      table_(table),
+      reverse_(options.reverse),
+      start_(std::move(start)),
+      delta_end_(std::move(end)),
+      low_bound_(WithoutPrefix(start_, table->primary().prefix)),
+      high_bound_(WithoutPrefix(delta_end_, table->primary().prefix)),
+      options_(options) {}
+
+Status PageMerge::Open() {
+  opened_ = true;
+  CELLAR_TRY_ASSIGN(delta_cursor_, context_->transaction->Scan(start_, delta_end_, options_));
+  // The snapshot is taken; only now may the directory be believed.
+  CELLAR_TRY_ASSIGN(const bool pages, MayHavePages(context_, *table_));
+  pages_ended_ = !pages;
+  return pages ? OpenPages() : Status();
+}
+
+Status PageMerge::OpenPages() {
+  kv::ScanOptions options;
+  options.reverse = reverse_;
+  options.fill_cache = options_.fill_cache;
+  options.mode = kv::ReadMode::kSnapshot;
+  // Where own writes are merged, a page comes at a time.
+  options.block_bytes = options.first_block_bytes = 1;
+  std::string start = table_->page_prefix();
+  std::string end = table_->page_prefix();
+  if (high_bound_.empty()) {
+    end = codec::PrefixEnd(table_->page_prefix());
+  } else {
+    end += high_bound_;
+  }
+  if (!reverse_ && !low_bound_.empty()) {
+    // The page that is responsible for the start of the range begins before it.
+    if (!context_->DirectoryOf(*table_).Find(low_bound_, &first_boundary_)) {
+      OpenPage page;
+      CELLAR_TRY_ASSIGN(const bool any, OpenPageOf(context_, *table_, low_bound_, &page));
+      if (!any) {
+        pages_ended_ = true;
+        return Status();
+      }
+      first_boundary_ = page.boundary;
+    } else {
+      check_first_ = true;
+    }
+    start.clear();
+    AppendPageKey(*table_, first_boundary_, &start);
+  }
+  CELLAR_TRY_ASSIGN(page_cursor_, context_->transaction->Scan(start, end, options));
+  return Status();
+}
+
+Status PageMerge::LoadPage() {
+  std::string_view key, value;
+  page_ = nullptr;
+  placed_ = false;
+  if (last_page_) {
+    pages_ended_ = true;
+    page_cursor_.reset();
+    return Status();
+  }
+  CELLAR_TRY(context_->CheckCancel());
+  ++context_->stats.trips;
+  CELLAR_TRY_ASSIGN(const bool more, page_cursor_->NextView(&key, &value));
+  if (check_first_) {
+    check_first_ = false;
+    std::string expected;
+    AppendPageKey(*table_, first_boundary_, &expected);
+    if (!more || key != expected) {
+      // The directory is stale. Without the hint the right page is found in any case.
+      context_->DirectoryOf(*table_).Forget(first_boundary_);
+      page_cursor_.reset();
+      return OpenPages();
+    }
+  }
+  if (!more) {
+    pages_ended_ = true;
+    page_cursor_.reset();
+    return Status();
+  }
+  Result<std::string_view> boundary = BoundaryOf(*table_, key);
+  if (!boundary.ok()) return DamagedPage(*table_, {}, boundary.status());
+  open_.boundary.assign(*boundary);
+  context_->stats.bytes_read += key.size() + value.size();
+  Status status = open_.view.Parse(value);
+  if (status.ok()) {
+    page_ = &open_;
+    status = BoundPage();
+  }
+  if (!status.ok()) return DamagedPage(*table_, open_.boundary, status);
+  context_->stats.rows_read += high_ - low_;
+  return Status();
+}
+
+Status PageMerge::BoundPage() {
+  const codec::PageView& view = page_->view;
+  low_ = 0;
+  high_ = view.rows();
+  const std::string_view fence = view.fence();
+  // Rows lie in [boundary, fence), so only the outermost pages are cut.
+  if (!low_bound_.empty() && page_->boundary < low_bound_) {
+    CELLAR_TRY_ASSIGN(low_, PageLowerBound(*table_, view, low_bound_));
+    if (reverse_) last_page_ = true;
+  }
+  if (!high_bound_.empty() && (fence.empty() || fence > high_bound_)) {
+    CELLAR_TRY_ASSIGN(high_, PageLowerBound(*table_, view, high_bound_));
+    if (!reverse_) last_page_ = true;
+  }
+  if (!reverse_ && fence.empty()) last_page_ = true;
+  if (reverse_ && page_->boundary.empty()) last_page_ = true;
+  high_ = std::max(low_, high_);
+  return Status();
+}
+
+Status PageMerge::LoadBlock() {
+  delta_.clear();
+  delta_at_ = 0;
+  placed_ = false;
+  CELLAR_TRY(context_->CheckCancel());
+  ++context_->stats.trips;
+  CELLAR_TRY_ASSIGN(const bool more, delta_cursor_->NextBlock(&block_));
+  if (!more) {
+    delta_ended_ = true;
+    delta_cursor_.reset();
+    return Status();
+  }
+  context_->stats.rows_read += block_.size();
+  context_->stats.bytes_read += block_.bytes();
+  const size_t prefix = table_->primary().prefix.size();
+  delta_.reserve(block_.size());
+  for (size_t i = 0; i < block_.size(); ++i) {
+    DeltaEntry entry;
+    entry.key = block_.key(i);
+    entry.value = block_.value(i);
+    Result<codec::DeltaKind> kind = codec::DeltaKindOf(entry.value);
+    if (!kind.ok() || entry.key.size() < prefix + 1) {
+      const Status cause = kind.ok() ? CorruptionError("its key is too short") : kind.status();
+      return DamagedEntry(table_->table(), table_->table().primary(), cause);
+    }
+    entry.kind = *kind;
+    entry.ref = entry.key.substr(prefix, entry.key.size() - prefix - 1);
+    delta_.push_back(entry);
+  }
+  return Status();
+}
+
+bool PageMerge::InPage(const DeltaEntry& entry) const {
+  if (reverse_) return entry.ref >= page_->boundary;
+  return page_->view.Covers(entry.ref);
+}
+
+void PageMerge::EmitPage(uint32_t first, uint32_t count, MergeRun* run) const {
+  run->kind = MergeRun::Kind::kPage;
+  run->page = page_;
+  run->first = first;
+  run->count = count;
+  run->whole = count == page_->view.rows();
+}
+
+void PageMerge::EmitRows(MergeRun* run) {
+  run_keys_.clear();
+  run_values_.clear();
+  for (; delta_at_ < delta_.size(); ++delta_at_) {
+    const DeltaEntry& entry = delta_[delta_at_];
+    if (page_ != nullptr && !InPage(entry)) break;
+    if (entry.kind == codec::DeltaKind::kTombstone) continue;
+    if (entry.kind == codec::DeltaKind::kPatch) break;  // an error, reported when it comes first
+    run_keys_.push_back(entry.key);
+    run_values_.push_back(entry.value);
+  }
+  placed_ = false;
+  run->kind = MergeRun::Kind::kRows;
+  run->keys = run_keys_;
+  run->values = run_values_;
+}
+
+// The delta entry in front lies within the rows of the page that are left, or between them.
+Status PageMerge::MergeEntry(MergeRun* run, bool* emitted) {
+  const DeltaEntry& entry = delta_[delta_at_];
+  if (!placed_) {
+    Result<PagePlace> place = FindInPage(*table_, page_->view, entry.ref);
+    if (!place.ok()) return DamagedPage(*table_, page_->boundary, place.status());
+    place_ = *place;
+    placed_ = true;
+  }
+  *emitted = true;
+  if (!reverse_) {
+    const uint32_t row = std::clamp(place_.row, low_, high_);
+    if (row > low_) {
+      EmitPage(low_, row - low_, run);
+      low_ = row;
+      return Status();
+    }
+  } else {
+    // Rows after the entry's come first.
+    const uint32_t after = std::clamp(place_.row + (place_.found ? 1 : 0), low_, high_);
+    if (after < high_) {
+      EmitPage(after, high_ - after, run);
+      high_ = after;
+      return Status();
+    }
+  }
+  const bool match =
+      place_.found && (reverse_ ? high_ > low_ && place_.row == high_ - 1 : place_.row == low_);
+  if (match) {
+    if (reverse_) {
+      --high_;
+    } else {
+      ++low_;
+    }
+  }
+  ++delta_at_;
+  placed_ = false;
+  switch (entry.kind) {
+    case codec::DeltaKind::kTombstone: *emitted = false; return Status();
+    case codec::DeltaKind::kRow:
+      run_keys_.assign(1, entry.key);
+      run_values_.assign(1, entry.value);
+      run->kind = MergeRun::Kind::kRows;
+      run->keys = run_keys_;
+      run->values = run_values_;
+      return Status();
+    case codec::DeltaKind::kPatch: break;
+  }
+  if (!match) {
+    return DamagedPage(*table_, page_->boundary, CorruptionError("a patched row is missing"));
+  }
+  run->kind = MergeRun::Kind::kPatched;
+  run->page = page_;
+  run->first = place_.row;
+  run->count = 1;
+  run->patch = entry.value;
+  return Status();
+}
+
+Status PageMerge::Next(bool may_load, MergeRun* run) {
+  if (!opened_) CELLAR_TRY(Open());
+  while (true) {
+    if (NeedsPage() || NeedsBlock()) {
+      if (!may_load) {
+        run->kind = MergeRun::Kind::kLoad;
+        return Status();
+      }
+      if (NeedsBlock()) CELLAR_TRY(LoadBlock());
+      if (NeedsPage()) CELLAR_TRY(LoadPage());
+      continue;
+    }
+    const bool has_delta = delta_at_ < delta_.size();
+    if (page_ == nullptr) {
+      if (!has_delta) {
+        run->kind = MergeRun::Kind::kEnd;
+        return Status();
+      }
+      if (delta_[delta_at_].kind == codec::DeltaKind::kPatch) {
+        return DamagedEntry(table_->table(), table_->table().primary(),
+                            CorruptionError("a patch is over no page"));
+      }
+      EmitRows(run);
+      if (!run->keys.empty()) return Status();
+      continue;
+    }
+    if (has_delta && InPage(delta_[delta_at_])) {
+      if (low_ == high_ && delta_[delta_at_].kind != codec::DeltaKind::kPatch) {
+        // Behind all rows of the page that are left: what it hides went before.
+        EmitRows(run);
+        if (!run->keys.empty()) return Status();
+        continue;
+      }
+      bool emitted = false;
+      CELLAR_TRY(MergeEntry(run, &emitted));
+      if (emitted) return Status();
+      continue;
+    }
+    if (low_ < high_) {
+      EmitPage(low_, high_ - low_, run);
+      low_ = high_ = 0;
+      return Status();
+    }
+    page_ = nullptr;  // the next Next loads another one
+  }
+}
+
+}  // namespace cellar::table

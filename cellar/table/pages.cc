@@ -1,0 +1,297 @@
+#include "cellar/table/pages.h"
+
+#include <algorithm>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/codec/patch.h"
+
+namespace cellar::table {
+namespace {
+
+// Just above kGroupZero: ends the range of keys up to a row's.
+constexpr char kAfterGroupZero = kGroupZero + 1;
+
+Result<int64_t> IntKeyOf(const CompiledTable& table, std::string_view ref) {
+  Arena unused;
+  std::string_view in = ref;
+  CELLAR_TRY_ASSIGN(const Datum key, codec::TakeKeyField(
+                                         &in, table.primary().key_columns.front(), &unused));
+  if (key.is_null() || !in.empty()) return CorruptionError("a key is not one integer");
+  return key.int_value();
+}
+
+Status OpenKeyChunk(const CompiledTable& table, const codec::PageView& page, codec::Chunk* chunk) {
+  const codec::RowFormat* format = table.FindFormat(page.format_id());
+  if (format == nullptr) return CorruptionError("a page has unknown row format");
+  CELLAR_TRY_ASSIGN(const uint32_t place, table.KeyChunkOf(*format));
+  return page.GetChunk(place, format->columns()[place].type, chunk);
+}
+
+// -1, 0 or 1 as a row's key `prefix` `suffix` kGroupZero compares with `bound`.
+int CompareRowKey(std::string_view prefix, std::string_view suffix, std::string_view bound) {
+  for (std::string_view part : {prefix, suffix, std::string_view(&kGroupZero, 1)}) {
+    const size_t common = std::min(part.size(), bound.size());
+    const int order = common == 0 ? 0 : std::memcmp(part.data(), bound.data(), common);
+    if (order != 0) return order;
+    if (part.size() > bound.size()) return 1;
+    bound.remove_prefix(part.size());
+  }
+  return bound.empty() ? 0 : -1;
+}
+
+// Opens the page that a cursor going down from `ref` meets first.
+Result<bool> OpenPageBelow(AccessContext* context, const CompiledTable& table,
+                           std::string_view ref, OpenPage* page) {
+  std::string end = table.page_prefix();
+  end.append(ref);
+  end.push_back(kAfterGroupZero);
+  kv::ScanOptions options;
+  options.reverse = true;
+  options.limit = 1;
+  options.mode = kv::ReadMode::kSnapshot;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    context->transaction->Scan(table.page_prefix(), end, options));
+  kv::Block block;
+  ++context->stats.trips;
+  CELLAR_TRY_ASSIGN(const bool more, cursor->NextBlock(&block));
+  if (!more) return false;
+  CELLAR_TRY_ASSIGN(const std::string_view boundary, BoundaryOf(table, block.key(0)));
+  page->boundary = boundary;
+  page->pin.Assign(block.value(0));
+  context->stats.bytes_read += block.bytes();
+  CELLAR_TRY(page->view.Parse(page->pin.view()));
+  if (!page->view.Covers(ref)) return CorruptionError("its keys end too early");
+  return true;
+}
+
+}  // namespace
+
+void AppendPageKey(const CompiledTable& table, std::string_view boundary, std::string* key) {
+  key->append(table.page_prefix());
+  if (boundary.empty()) return;
+  key->append(boundary);
+  key->push_back(kGroupZero);
+}
+
+Result<std::string_view> BoundaryOf(const CompiledTable& table, std::string_view page_key) {
+  const size_t prefix = table.page_prefix().size();
+  if (page_key.size() == prefix) return std::string_view();
+  if (page_key.size() < prefix + 2 || page_key.back() != kGroupZero) {
+    return CorruptionError("the key of a page does not end in column group 0");
+  }
+  return page_key.substr(prefix, page_key.size() - prefix - 1);
+}
+
+Status DamagedPage(const CompiledTable& table, std::string_view boundary, const Status& cause) {
+  if (cause.code() != Code::kCorruption) return cause;
+  std::string key;
+  AppendPageKey(table, boundary, &key);
+  return SqlError(Code::kCorruption, sqlstate::kDataCorrupted,
+                  "page {} of table \"{}\" is damaged: {}", codec::PrintKey(key),
+                  table.table().name, cause.message());
+}
+
+Result<PagePlace> FindInPage(const CompiledTable& table, const codec::PageView& page,
+                             std::string_view ref) {
+  if (page.keys() != table.page_keys()) return CorruptionError("a page is keyed otherwise");
+  PagePlace place;
+  if (page.keys() == codec::PageKeys::kInt) {
+    CELLAR_TRY_ASSIGN(const int64_t key, IntKeyOf(table, ref));
+    codec::Chunk chunk;
+    CELLAR_TRY(OpenKeyChunk(table, page, &chunk));
+    place.row = chunk.LowerBound(key);
+    if (place.row == page.rows()) return place;
+    CELLAR_TRY_ASSIGN(const Datum there, chunk.Get(place.row));
+    place.found = !there.is_null() && there.int_value() == key;
+    return place;
+  }
+  place.row = page.LowerBound(ref);
+  if (place.row == page.rows()) return place;
+  const std::string_view prefix = page.key_prefix();
+  place.found = ref.starts_with(prefix) && ref.substr(prefix.size()) == page.key_suffix(place.row);
+  return place;
+}
+
+Result<uint32_t> PageLowerBound(const CompiledTable& table, const codec::PageView& page,
+                                std::string_view bound) {
+  if (page.keys() != table.page_keys()) return CorruptionError("a page is keyed otherwise");
+  codec::Chunk chunk;
+  const codec::KeyColumn& column = table.primary().key_columns.front();
+  const bool ints = page.keys() == codec::PageKeys::kInt;
+  if (ints) CELLAR_TRY(OpenKeyChunk(table, page, &chunk));
+  std::string key;
+  uint32_t low = 0, high = page.rows();
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    int order;
+    if (ints) {
+      CELLAR_TRY_ASSIGN(const Datum there, chunk.Get(middle));
+      key.clear();
+      codec::AppendKeyField(there, column, &key);
+      order = CompareRowKey({}, key, bound);
+    } else {
+      order = CompareRowKey(page.key_prefix(), page.key_suffix(middle), bound);
+    }
+    if (order < 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+Result<bool> MayHavePages(AccessContext* context, const CompiledTable& table) {
+  PageDirectory& directory = context->DirectoryOf(table);
+  if (directory.state() == PageDirectory::State::kSome) return true;
+  // The snapshot comes first: see PageDirectory::none_since.
+  const uint64_t version = context->transaction->snapshot_version();
+  if (directory.state() == PageDirectory::State::kUnknown && context->store != nullptr) {
+    CELLAR_TRY(directory.Resolve(context->store->engine(), table.page_prefix()));
+  }
+  return directory.state() != PageDirectory::State::kNone || version < directory.none_since();
+}
+
+Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std::string_view ref,
+                        OpenPage* page) {
+  PageDirectory& directory = context->DirectoryOf(table);
+  if (directory.Find(ref, &page->boundary)) {
+    std::string key;
+    AppendPageKey(table, page->boundary, &key);
+    CELLAR_TRY_ASSIGN(const bool found,
+                      context->Get(key, &page->pin, kv::ReadMode::kSnapshot));
+    if (found) {
+      if (Status status = page->view.Parse(page->pin.view()); !status.ok()) {
+        return DamagedPage(table, page->boundary, status);
+      }
+      if (page->view.Covers(ref)) return true;
+    } else {
+      directory.Forget(page->boundary);
+    }
+  }
+  Result<bool> below = OpenPageBelow(context, table, ref, page);
+  if (!below.ok()) return DamagedPage(table, page->boundary, below.status());
+  if (*below) directory.Learn(page->boundary);
+  return below;
+}
+
+// ---- RowFetcher ----
+
+Status RowFetcher::Fetch(AccessContext* context, const CompiledTable& table,
+                         std::span<const std::string_view> row_keys,
+                         std::vector<StoredRow>* rows, std::vector<uint8_t>* found) {
+  pages_.clear();
+  rows->assign(row_keys.size(), StoredRow());
+  CELLAR_TRY(context->MultiGet(row_keys, &pins_, found));
+  if (!table.paged()) {
+    for (size_t i = 0; i < row_keys.size(); ++i) {
+      if ((*found)[i]) (*rows)[i].value = pins_[i].view();
+    }
+    return Status();
+  }
+  std::vector<uint32_t> places;  // of rows that pages must tell of
+  for (size_t i = 0; i < row_keys.size(); ++i) {
+    if (!(*found)[i]) {
+      places.push_back(static_cast<uint32_t>(i));
+      continue;
+    }
+    const std::string_view value = pins_[i].view();
+    Result<codec::DeltaKind> kind = codec::DeltaKindOf(value);
+    if (!kind.ok()) return DamagedEntry(table.table(), table.table().primary(), kind.status());
+    switch (*kind) {
+      case codec::DeltaKind::kTombstone: (*found)[i] = 0; break;
+      case codec::DeltaKind::kRow: (*rows)[i].value = value; break;
+      case codec::DeltaKind::kPatch:
+        (*rows)[i].patch = value;
+        places.push_back(static_cast<uint32_t>(i));
+        break;
+    }
+  }
+  if (places.empty()) return Status();
+  CELLAR_TRY_ASSIGN(const bool pages, MayHavePages(context, table));
+  if (!pages) return Status();
+  return FetchFromPages(context, table, row_keys, places, rows, found);
+}
+
+Status RowFetcher::FetchFromPages(AccessContext* context, const CompiledTable& table,
+                                  std::span<const std::string_view> row_keys,
+                                  std::span<const uint32_t> places, std::vector<StoredRow>* rows,
+                                  std::vector<uint8_t>* found) {
+  const size_t prefix = table.primary().prefix.size();
+  const auto ref_of = [&](uint32_t place) {
+    const std::string_view key = row_keys[place];
+    return key.substr(prefix, key.size() - prefix - 1);
+  };
+  std::vector<uint32_t> order(places.begin(), places.end());
+  std::sort(order.begin(), order.end(),
+            [&](uint32_t a, uint32_t b) { return row_keys[a] < row_keys[b]; });
+
+  // All pages that the directory names, in one trip.
+  PageDirectory& directory = context->DirectoryOf(table);
+  std::string boundary, keys;
+  std::vector<size_t> ends;
+  for (uint32_t place : order) {
+    if (!directory.Find(ref_of(place), &boundary)) continue;
+    if (!pages_.empty() && pages_.back()->boundary == boundary) continue;
+    pages_.push_back(std::make_unique<OpenPage>());
+    pages_.back()->boundary = boundary;
+    AppendPageKey(table, boundary, &keys);
+    ends.push_back(keys.size());
+  }
+  std::vector<std::string_view> page_keys;
+  for (size_t i = 0, start = 0; i < ends.size(); start = ends[i++]) {
+    page_keys.push_back(std::string_view(keys).substr(start, ends[i] - start));
+  }
+  std::vector<kv::PinnedValue> pins;
+  std::vector<uint8_t> there;
+  CELLAR_TRY(context->MultiGet(page_keys, &pins, &there, kv::ReadMode::kSnapshot));
+  size_t kept = 0;
+  for (size_t i = 0; i < pages_.size(); ++i) {
+    if (!there[i]) {
+      directory.Forget(pages_[i]->boundary);
+      continue;
+    }
+    pages_[i]->pin = std::move(pins[i]);
+    if (Status status = pages_[i]->view.Parse(pages_[i]->pin.view()); !status.ok()) {
+      return DamagedPage(table, pages_[i]->boundary, status);
+    }
+    if (kept != i) pages_[kept] = std::move(pages_[i]);
+    ++kept;
+  }
+  pages_.resize(kept);
+
+  size_t next = 0;  // of the pages that were read at once
+  const OpenPage* page = nullptr;
+  std::vector<std::unique_ptr<OpenPage>> others;
+  for (uint32_t place : order) {
+    const std::string_view ref = ref_of(place);
+    while (next < kept && pages_[next]->boundary <= ref) page = pages_[next++].get();
+    if (page == nullptr || !page->view.Covers(ref)) {
+      auto opened = std::make_unique<OpenPage>();
+      CELLAR_TRY_ASSIGN(const bool any, OpenPageOf(context, table, ref, opened.get()));
+      if (!any) {
+        (*found)[place] = 0;
+        continue;
+      }
+      page = opened.get();
+      others.push_back(std::move(opened));
+    }
+    Result<PagePlace> at = FindInPage(table, page->view, ref);
+    if (!at.ok()) return DamagedPage(table, page->boundary, at.status());
+    StoredRow& row = (*rows)[place];
+    if (!at->found) {
+      if (!row.patch.empty()) {
+        return DamagedPage(table, page->boundary, CorruptionError("a patched row is missing"));
+      }
+      (*found)[place] = 0;
+      continue;
+    }
+    (*found)[place] = 1;
+    row.page = &page->view;
+    row.position = at->row;
+  }
+  for (std::unique_ptr<OpenPage>& other : others) pages_.push_back(std::move(other));
+  return Status();
+}
+
+}  // namespace cellar::table
