@@ -108,8 +108,8 @@ struct InsertOutcome {
 
 class PageDirectory;
 
-// What all Access objects of one open store share: blocks of row ids, estimates, where pages begin. Thread-safe; the
-// engine outlives it.
+// What all Access objects of one open store share: blocks of row ids, estimates, where pages begin.
+// Thread-safe; the engine outlives it.
 class TableStore {
  public:
   explicit TableStore(kv::Engine* engine);

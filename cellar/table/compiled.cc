@@ -246,12 +246,12 @@ Result<std::shared_ptr<const CompiledTable>> CompiledTable::Make(const TableDesc
     CELLAR_TRY(out->CompileIndex(table.indexes[i], &out->indexes_[i]));
   }
   const IndexCodec& primary = out->indexes_.front();
-  out->page_prefix_ = codec::TablePrefix(
-      table.id, IndexId{primary.index->id.value + codec::kPagesOfPrimary});
+  out->page_prefix_ =
+      codec::TablePrefix(table.id, IndexId{primary.index->id.value + codec::kPagesOfPrimary});
   if (primary.key_columns.size() == 1) {
     const codec::KeyColumn& key = primary.key_columns.front();
-    if (key.direction == codec::Direction::kAscending &&
-        PhysicalOf(key.type) == Physical::kInt64 && !TypeMayLoseInformation(key.type)) {
+    if (key.direction == codec::Direction::kAscending && PhysicalOf(key.type) == Physical::kInt64 &&
+        !TypeMayLoseInformation(key.type)) {
       out->page_keys_ = codec::PageKeys::kInt;
     }
   }
@@ -447,7 +447,8 @@ Result<std::shared_ptr<const ScanCodec>> CompiledTable::CompileScan(
   if (with_row_ref) out->types_.push_back(RowRefType());
   if (index.primary && paged()) {
     for (const codec::RowFormat& format : formats_) {
-      // A format that does not fit has no pages; were one left, decoding it would answer kCorruption.
+      // A format that does not fit has no pages; were one left, decoding it would answer
+      // kCorruption.
       if (!codec::RowDecoder::Make(format, wanted, codec::RowBytes::kBorrow).ok()) continue;
       ScanCodec::PagePlan& plan = out->page_plans_.emplace_back();
       plan.format_id = format.id();

@@ -8,9 +8,10 @@
 //                prefix key.. pk-not-in-key..     -> as unique
 // A RowRef is the pk.. bytes: it names a row for as long as the row keeps its primary key.
 // Layout `pages` (docs/formats/page.md) differs in the rows:
-//   delta        prefix pk.. GroupID(0)           -> ROW, PATCH over the page's row, or nothing: deleted
-//   page         page-prefix boundary GroupID(0)  -> PAGE of the rows from the boundary (a RowRef) on
-//   first page   page-prefix                      -> PAGE of the rows before all other boundaries
+//   delta        prefix pk.. GroupID(0)           -> ROW, PATCH over the page's row, or nothing:
+//   deleted page         page-prefix boundary GroupID(0)  -> PAGE of the rows from the boundary (a
+//   RowRef) on first page   page-prefix                      -> PAGE of the rows before all other
+//   boundaries
 #pragma once
 
 #include <atomic>

@@ -35,7 +35,8 @@ class PageDirectory {
   // Turns kUnknown into what the store says about pages with this key prefix.
   Status Resolve(kv::Engine* engine, std::string_view page_prefix);
 
-  // The right to write pages, one holder at a time, until its commit is over. Any thread may let go.
+  // The right to write pages, one holder at a time, until its commit is over. Any thread may let
+  // go.
   bool TryLease();
   void WaitLease();
   void EndLease();

@@ -88,8 +88,8 @@ class PageMerge {
   OpenPage open_;
   OpenPage* page_ = nullptr;
   bool pages_ended_ = false;
-  bool last_page_ = false;        // no page after this one has rows of the range
-  std::string first_boundary_;    // upwards: where the cursor must begin, if the directory is right
+  bool last_page_ = false;      // no page after this one has rows of the range
+  std::string first_boundary_;  // upwards: where the cursor must begin, if the directory is right
   bool check_first_ = false;
   uint32_t low_ = 0, high_ = 0;  // rows of the page that are left
 };

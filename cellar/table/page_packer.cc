@@ -12,12 +12,13 @@ constexpr size_t kBufferedPages = 4;
 
 }  // namespace
 
-PagePacker::PagePacker(const CompiledTable* table, kv::Transaction* transaction,
-                       std::string begin, std::string end)
+PagePacker::PagePacker(const CompiledTable* table, kv::Transaction* transaction, std::string begin,
+                       std::string end, size_t page_bytes)
     : table_(table),
       transaction_(transaction),
       begin_(std::move(begin)),
       end_(std::move(end)),
+      page_bytes_(page_bytes),
       types_(TypesOf(*table)),
       next_boundary_(begin_) {
   buffer_.Reset(types_);
@@ -64,10 +65,10 @@ Result<size_t> PagePacker::WritePage(size_t first, size_t count) {
   while (true) {
     page_.clear();
     CELLAR_TRY(Encode(first, count, &page_));
-    const double fill = static_cast<double>(page_.size()) / kPageBytes;
+    const double fill = static_cast<double>(page_.size()) / static_cast<double>(page_bytes_);
     if (count > 0) {
-      rows_per_page_ = std::clamp<size_t>(static_cast<size_t>(static_cast<double>(count) / fill),
-                                          1, codec::kMaxPageRows);
+      rows_per_page_ = std::clamp<size_t>(static_cast<size_t>(static_cast<double>(count) / fill), 1,
+                                          codec::kMaxPageRows);
       measured_ = true;
     }
     if (fill <= kPageSlack || count <= 1) break;

@@ -11,8 +11,7 @@
 
 namespace cellar::table {
 
-// What a page is aimed at, encoded; one of up to kPageSlack times as much is left whole.
-inline constexpr size_t kPageBytes = 16 << 10;
+// A page of up to so many times what it is aimed at is left whole.
 inline constexpr double kPageSlack = 1.5;
 
 // Packs the rows of one key range [begin, end) into pages that cover it without a gap, and writes
@@ -21,7 +20,7 @@ class PagePacker {
  public:
   // `begin` and `end` are boundaries (RowRefs); empty: unbounded.
   PagePacker(const CompiledTable* table, kv::Transaction* transaction, std::string begin,
-             std::string end);
+             std::string end, size_t page_bytes);
 
   // Columns that rows must have: all living ones, then for PageKeys::kRefs their RowRefs.
   static std::vector<Type> TypesOf(const CompiledTable& table);
@@ -55,6 +54,7 @@ class PagePacker {
   const CompiledTable* table_;
   kv::Transaction* transaction_;
   std::string begin_, end_;
+  const size_t page_bytes_;
   const std::vector<Type> types_;
   RowBatch buffer_, spare_;
   std::string next_boundary_;  // of the next page

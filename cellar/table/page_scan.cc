@@ -42,8 +42,8 @@ class PageFilters {
       if (known == columns_.end()) columns_.push_back(filter.column);
       items_.push_back(item);
     }
-    CELLAR_TRY_ASSIGN(codec_, table.Scan(table.primary().index->id, columns_, false,
-                                         ScanBytes::kBorrow));
+    CELLAR_TRY_ASSIGN(codec_,
+                      table.Scan(table.primary().index->id, columns_, false, ScanBytes::kBorrow));
     return Status();
   }
   bool empty() const { return items_.empty(); }
@@ -64,8 +64,8 @@ class PageFilters {
       if (stored == columns.end()) {
         verdict = PassesDefault(item) ? codec::Verdict::kAll : codec::Verdict::kNone;
       } else {
-        CELLAR_TRY(page.GetChunk(static_cast<uint32_t>(stored - columns.begin()), stored->type,
-                                 &chunk));
+        CELLAR_TRY(
+            page.GetChunk(static_cast<uint32_t>(stored - columns.begin()), stored->type, &chunk));
         verdict = chunk.Judge(item.filter);
       }
       if (verdict == codec::Verdict::kNone) return Status();
@@ -112,8 +112,7 @@ class PageFilters {
 
   bool PassesDefault(const Item& item) const {
     const int position = table_->PositionOf(columns_[item.column]);
-    const catalog::ColumnDescriptor& column =
-        table_->living_column(static_cast<size_t>(position));
+    const catalog::ColumnDescriptor& column = table_->living_column(static_cast<size_t>(position));
     const Datum value =
         column.initial_value.has_value() ? column.initial_value->datum() : Datum::Null();
     return PassesFilter(value, column.type, item.filter);
@@ -228,8 +227,7 @@ class PageScanReader final : public Reader {
   Status TakePatched(RowBatch* batch) {
     const codec::PageView& page = run_.page->view;
     if (!filters_.empty()) {
-      CELLAR_TRY_ASSIGN(const bool passes,
-                        filters_.PassesPatched(page, run_.first, run_.patch));
+      CELLAR_TRY_ASSIGN(const bool passes, filters_.PassesPatched(page, run_.first, run_.patch));
       if (!passes) return Status();
     }
     Grow(1, batch);
@@ -335,8 +333,7 @@ class PagePointReader final : public Reader {
     CELLAR_TRY_ASSIGN(const bool pages, MayHavePages(context_, *table_));
     if (!pages) return false;
     const size_t prefix = table_->primary().prefix.size();
-    const std::string_view ref =
-        std::string_view(key_).substr(prefix, key_.size() - prefix - 1);
+    const std::string_view ref = std::string_view(key_).substr(prefix, key_.size() - prefix - 1);
     CELLAR_TRY_ASSIGN(const bool any, OpenPageOf(context_, *table_, ref, &page_));
     if (!any) return false;
     Result<PagePlace> place = FindInPage(*table_, page_.view, ref);
@@ -371,8 +368,8 @@ class PagePointReader final : public Reader {
 Result<std::unique_ptr<Reader>> OpenPageScan(AccessContext* context, const CompiledTable* table,
                                              ScanSpec spec, std::shared_ptr<const ScanCodec> codec,
                                              std::vector<KeyItem> items) {
-  auto reader = std::make_unique<PageScanReader>(context, table, std::move(spec),
-                                                 std::move(codec), std::move(items));
+  auto reader = std::make_unique<PageScanReader>(context, table, std::move(spec), std::move(codec),
+                                                 std::move(items));
   CELLAR_TRY(reader->Open());
   return std::unique_ptr<Reader>(std::move(reader));
 }

@@ -14,8 +14,8 @@ constexpr char kAfterGroupZero = kGroupZero + 1;
 Result<int64_t> IntKeyOf(const CompiledTable& table, std::string_view ref) {
   Arena unused;
   std::string_view in = ref;
-  CELLAR_TRY_ASSIGN(const Datum key, codec::TakeKeyField(
-                                         &in, table.primary().key_columns.front(), &unused));
+  CELLAR_TRY_ASSIGN(const Datum key,
+                    codec::TakeKeyField(&in, table.primary().key_columns.front(), &unused));
   if (key.is_null() || !in.empty()) return CorruptionError("a key is not one integer");
   return key.int_value();
 }
@@ -40,8 +40,8 @@ int CompareRowKey(std::string_view prefix, std::string_view suffix, std::string_
 }
 
 // Opens the page that a cursor going down from `ref` meets first.
-Result<bool> OpenPageBelow(AccessContext* context, const CompiledTable& table,
-                           std::string_view ref, OpenPage* page) {
+Result<bool> OpenPageBelow(AccessContext* context, const CompiledTable& table, std::string_view ref,
+                           OpenPage* page) {
   std::string end = table.page_prefix();
   end.append(ref);
   end.push_back(kAfterGroupZero);
@@ -158,8 +158,7 @@ Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std:
   if (directory.Find(ref, &page->boundary)) {
     std::string key;
     AppendPageKey(table, page->boundary, &key);
-    CELLAR_TRY_ASSIGN(const bool found,
-                      context->Get(key, &page->pin, kv::ReadMode::kSnapshot));
+    CELLAR_TRY_ASSIGN(const bool found, context->Get(key, &page->pin, kv::ReadMode::kSnapshot));
     if (found) {
       if (Status status = page->view.Parse(page->pin.view()); !status.ok()) {
         return DamagedPage(table, page->boundary, status);
@@ -178,8 +177,8 @@ Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std:
 // ---- RowFetcher ----
 
 Status RowFetcher::Fetch(AccessContext* context, const CompiledTable& table,
-                         std::span<const std::string_view> row_keys,
-                         std::vector<StoredRow>* rows, std::vector<uint8_t>* found) {
+                         std::span<const std::string_view> row_keys, std::vector<StoredRow>* rows,
+                         std::vector<uint8_t>* found) {
   pages_.clear();
   rows->assign(row_keys.size(), StoredRow());
   CELLAR_TRY(context->MultiGet(row_keys, &pins_, found));

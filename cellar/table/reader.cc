@@ -60,8 +60,8 @@ PageDirectory& AccessContext::DirectoryOf(const CompiledTable& table) {
   KnownDirectory& known = directories_.emplace_back();
   known.table = id;
   known.primary = primary;
-  known.directory = store != nullptr ? store->DirectoryOf(id, primary)
-                                     : std::make_shared<PageDirectory>();
+  known.directory =
+      store != nullptr ? store->DirectoryOf(id, primary) : std::make_shared<PageDirectory>();
   return *known.directory;
 }
 
@@ -272,8 +272,7 @@ Status EntrySet::LockRows(const ScanSpec& spec, std::span<const KeyItem> items) 
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table_));
   std::vector<uint8_t> found;
   CELLAR_TRY(fetcher_->Fetch(context_, *compiled, row_keys_, &rows_, &found));
-  const std::vector<uint32_t> places =
-      PlacesOf(std::vector<bool>(found.begin(), found.end()));
+  const std::vector<uint32_t> places = PlacesOf(std::vector<bool>(found.begin(), found.end()));
   fetched_ = true;
   Keep(places);
   return DropMoved(items);
@@ -363,8 +362,8 @@ class ScanReader final : public Reader {
     if (merge_ == nullptr) {
       kv::ScanOptions options;
       options.reverse = spec_.reverse;
-      merge_ = std::make_unique<PageMerge>(context_, table_, items_[item_].start,
-                                           items_[item_].end, options);
+      merge_ = std::make_unique<PageMerge>(context_, table_, items_[item_].start, items_[item_].end,
+                                           options);
       run_.kind = MergeRun::Kind::kLoad;
     }
     merged_keys_.Clear();

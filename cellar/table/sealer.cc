@@ -28,9 +28,9 @@ class Step {
 
   // From `position`, bytes of a key without the index prefix; set to where the next step begins.
   Status Run(std::string* position, SealStep* out) {
-    CELLAR_TRY_ASSIGN(codec_, table_->Scan(table_->primary().index->id, table_->living_ids(),
-                                           table_->page_keys() == codec::PageKeys::kRefs,
-                                           ScanBytes::kCopy));
+    CELLAR_TRY_ASSIGN(
+        codec_, table_->Scan(table_->primary().index->id, table_->living_ids(),
+                             table_->page_keys() == codec::PageKeys::kRefs, ScanBytes::kCopy));
     CELLAR_TRY(CollectDelta(*position));
     if (options_.repack) {
       CELLAR_TRY(Repack(*position, position, out));
@@ -62,9 +62,8 @@ class Step {
     kv::ScanOptions options;
     options.mode = kv::ReadMode::kSnapshot;
     options.fill_cache = false;
-    CELLAR_TRY_ASSIGN(
-        std::unique_ptr<kv::Cursor> cursor,
-        context_->transaction->Scan(start, codec::PrefixEnd(prefix), options));
+    CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                      context_->transaction->Scan(start, codec::PrefixEnd(prefix), options));
     const uint64_t max_rows =
         std::max<uint64_t>(1, contended_ ? options_.max_rows / kContendedShare : options_.max_rows);
     kv::Block block;
@@ -103,7 +102,7 @@ class Step {
     group->end = page.view.fence();
     group->bytes += page.view.size_bytes();
     group->stale |= page.view.format_id() != table_->write_format().id() ||
-                    (page.view.size_bytes() < kPageBytes / kSmallShare &&
+                    (page.view.size_bytes() < options_.page_bytes / kSmallShare &&
                      page.view.rows() < codec::kMaxPageRows / 2);
     return Status();
   }
@@ -182,7 +181,7 @@ class Step {
   // Packs the rows of a group and refs_[first, end) over them, and takes these out of the delta.
   Status Rewrite(Group* group, size_t first, size_t end, SealStep* out) {
     writes_ = true;
-    PagePacker packer(table_, context_->transaction, group->begin, group->end);
+    PagePacker packer(table_, context_->transaction, group->begin, group->end, options_.page_bytes);
     std::string delta_end;
     if (end > first) AfterRef(refs_[end - 1], &delta_end);
     CELLAR_TRY(Merge(*group, end > first ? delta_end : std::string(), &packer));
@@ -297,8 +296,7 @@ Result<SealStep> Sealer::Step(const TablePtr& table, const SealOptions& options,
     out.done = true;
     return out;
   }
-  std::shared_ptr<PageDirectory> directory =
-      store_->DirectoryOf(table->id, table->primary().id);
+  std::shared_ptr<PageDirectory> directory = store_->DirectoryOf(table->id, table->primary().id);
   if (!directory->TryLease()) {
     out.conflict = true;
     return out;

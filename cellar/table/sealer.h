@@ -18,23 +18,28 @@ struct StorageState {
   uint64_t delta_bytes = 0;  // on disk and in write buffers, of rows that are not in pages
   uint64_t page_bytes = 0;   // on disk
   uint64_t page_rows = 0;    // estimated
-  uint64_t changes = 0;      // rows written to the delta by this process since they were last sealed
+  uint64_t changes = 0;  // rows written to the delta by this process since they were last sealed
 };
 
 struct SealStep {
-  uint64_t rows = 0;       // taken from the delta
-  uint64_t pages = 0;      // written
-  uint64_t bytes = 0;      // of those pages
-  bool conflict = false;   // users changed these rows meanwhile: nothing was done, try again
-  bool done = false;       // the end of the table was reached
+  uint64_t rows = 0;      // taken from the delta
+  uint64_t pages = 0;     // written
+  uint64_t bytes = 0;     // of those pages
+  bool conflict = false;  // users changed these rows meanwhile: nothing was done, try again
+  bool done = false;      // the end of the table was reached
 };
+
+// What pages are aimed at, encoded: small enough that a row by key costs little, large enough that
+// what the engine does for each value is shared by many rows.
+inline constexpr size_t kPageBytes = 16 << 10;
 
 struct SealOptions {
   // False: only delta rows and the pages that they belong to. True: every page that is of an older
   // row format, or far from full, is packed anew as well.
   bool repack = false;
-  uint64_t max_rows = 8192;            // of the delta, in one step
-  uint64_t max_bytes = 4 << 20;        // read in one step
+  uint64_t max_rows = 8192;        // of the delta, in one step
+  uint64_t max_bytes = 4 << 20;    // read in one step
+  size_t page_bytes = kPageBytes;  // what a page is aimed at, encoded
 };
 
 // Thread-safe; one step of a table runs at a time, others wait.

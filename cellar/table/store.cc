@@ -123,8 +123,8 @@ Result<int64_t> TableStore::TakeRowIds(codec::TableId table, uint64_t count) {
   return first;
 }
 
-Result<TableStore::Impl::Density> TableStore::Impl::Sample(const codec::KeyRange& range,
-                                                           bool pages, bool* exact) {
+Result<TableStore::Impl::Density> TableStore::Impl::Sample(const codec::KeyRange& range, bool pages,
+                                                           bool* exact) {
   kv::TransactionOptions read_only;
   read_only.read_only = true;
   std::unique_ptr<kv::Transaction> transaction = engine->Begin(read_only);
@@ -179,8 +179,8 @@ Result<uint64_t> TableStore::EstimatePagedRows(const TableDescriptor& table) {
                               true);
 }
 
-Result<uint64_t> TableStore::Impl::EstimateRange(codec::TableId table,
-                                                 const codec::KeyRange& range, bool pages) {
+Result<uint64_t> TableStore::Impl::EstimateRange(codec::TableId table, const codec::KeyRange& range,
+                                                 bool pages) {
   const uint64_t bytes = engine->ApproximateBytes(range.start, range.end);
   const std::pair<uint64_t, bool> key{table.value, pages};
   {

@@ -77,9 +77,9 @@ Status ScanCodec::DecodePageColumns(const codec::PageView& page, size_t count, s
   }
   for (const PagePlan::Default& missing : plan->defaults) {
     ColumnVector& column = batch->column(missing.position);
-    const Datum value = copy_ ? CopyDatum(missing.value.datum(), missing.value.type(),
-                                          batch->arena())
-                              : missing.value.datum();
+    const Datum value = copy_
+                            ? CopyDatum(missing.value.datum(), missing.value.type(), batch->arena())
+                            : missing.value.datum();
     for (size_t i = 0; i < count; ++i) column.Set(first_row + i, value);
   }
   if (!with_row_ref_) return Status();
@@ -114,8 +114,7 @@ Status ScanCodec::DecodePageRows(const codec::PageView& page, std::span<const ui
       [&](size_t i) { return rows[i]; });
 }
 
-Status ScanCodec::ApplyPatch(std::string_view patch, size_t row, bool copy,
-                             RowBatch* batch) const {
+Status ScanCodec::ApplyPatch(std::string_view patch, size_t row, bool copy, RowBatch* batch) const {
   CELLAR_TRY_ASSIGN(codec::PatchReader reader, codec::PatchReader::Make(patch));
   codec::ColumnId id;
   std::string_view bytes;
@@ -160,7 +159,8 @@ Status ScanCodec::DecodeStored(std::span<const std::string_view> keys,
     for (size_t k = i; k < end; ++k) positions.push_back(rows[k].position);
     CELLAR_TRY(DecodePageRows(*page, positions, first_row + i, false, batch));
     for (size_t k = i; k < end; ++k) {
-      if (!rows[k].patch.empty()) CELLAR_TRY(ApplyPatch(rows[k].patch, first_row + k, false, batch));
+      if (!rows[k].patch.empty())
+        CELLAR_TRY(ApplyPatch(rows[k].patch, first_row + k, false, batch));
     }
     i = end;
   }

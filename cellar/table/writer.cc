@@ -126,7 +126,6 @@ void CountChanges(AccessContext* context, const CompiledTable& compiled, size_t 
   context->DirectoryOf(compiled).changes.fetch_add(rows, std::memory_order_relaxed);
 }
 
-
 // One index's part of an insert.
 struct InsertIndex {
   const IndexCodec* codec;
