@@ -33,8 +33,8 @@ enum class ObjectState : uint8_t { kPublic = 1, kDropped = 2 };
 enum class IndexState : uint8_t { kDeleteOnly = 1, kWriteOnly = 2, kPublic = 3, kDropping = 4 };
 
 enum class RelationKind : uint8_t { kTable = 1, kView = 2, kSequence = 3 };
-// How rows lie in the store. Values are persisted. kRow: one key a row. kPages: new and changed rows
-// as in kRow, all others in pages that hold their columns side by side (docs/formats/page.md).
+// How rows lie in the store. Values are persisted. kRow: one key a row. kPages: new and changed
+// rows as in kRow, all others in pages that hold their columns side by side (docs/formats/page.md).
 enum class Layout : uint8_t { kRow = 1, kPages = 2 };
 enum class Identity : uint8_t { kNone = 0, kAlways = 1, kByDefault = 2 };
 enum class ForeignKeyAction : uint8_t {

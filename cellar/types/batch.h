@@ -72,7 +72,7 @@ class ColumnVector {
   bool has_codes() const { return has_codes_; }
   const uint8_t* codes() const { return codes_.data(); }
   std::span<const std::string_view> dictionary() const { return dictionary_; }
-  // At most 256 entries, whose bytes live as long as the column's. Returns the codes, one a row, for
+  // At most 256 entries, whose bytes live as long as the column. Returns the codes, one a row, for
   // the caller to fill in.
   uint8_t* SetDictionary(std::span<const std::string_view> entries) {
     dictionary_.assign(entries.begin(), entries.end());

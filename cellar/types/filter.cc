@@ -97,9 +97,9 @@ void ApplyFilter(const ColumnVector& column, const ValueFilter& filter, uint8_t*
     case Physical::kDouble: {
       const double constant = filter.value.double_value();
       const double* values = column.doubles();
-      const bool plain = !std::isnan(constant) && (filter.op == FilterOp::kEqual ||
-                                                   filter.op == FilterOp::kLess ||
-                                                   filter.op == FilterOp::kLessOrEqual);
+      const bool plain =
+          !std::isnan(constant) && (filter.op == FilterOp::kEqual || filter.op == FilterOp::kLess ||
+                                    filter.op == FilterOp::kLessOrEqual);
       // Of these a NaN passes none, which is right: it is greater than the constant.
       if (plain) return ApplyTo(values, size, constant, filter.op, mask);
       for (size_t i = 0; i < size; ++i) {
