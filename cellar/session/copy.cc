@@ -234,7 +234,7 @@ Status CopyFrom(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& 
       if (batch->size() > 0) return true;
     }
   };
-  s.transaction->access->BeginBulk(table);
+  CELLAR_TRY(s.transaction->access->BeginBulk(table));
   auto run = [&]() -> Status {
     CELLAR_TRY_ASSIGN(std::unique_ptr<sql::Execution> execution,
                       sql::Execution::Open(plan, environment));
@@ -246,7 +246,8 @@ Status CopyFrom(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& 
     return Status();
   };
   Status status = run();
-  s.transaction->access->EndBulk();
+  Status ended = s.transaction->access->EndBulk(status.ok());
+  if (status.ok()) status = std::move(ended);
   if (!status.ok() && status.context().empty())
     status = std::move(status).WithContext(reader.Context());
   return status;

@@ -720,7 +720,7 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
     std::vector<Type> types;
     for (const catalog::ColumnDescriptor& column : made->columns) types.push_back(column.type);
     RowBatch batch;
-    s_.transaction->access->BeginBulk(made);
+    CELLAR_TRY(s_.transaction->access->BeginBulk(made));
     while (true) {
       CELLAR_TRY_ASSIGN(const RowBatch* from, execution->Next());
       if (from == nullptr) break;
@@ -735,7 +735,7 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
       CELLAR_TRY(s_.transaction->access->Insert(made, &batch, {}, &outcome));
       rows += from->size();
     }
-    s_.transaction->access->EndBulk();
+    CELLAR_TRY(s_.transaction->access->EndBulk(true));
   }
   *tag = statement.into.no_data ? "CREATE TABLE AS" : fmt::format("SELECT {}", rows);
   return Status();

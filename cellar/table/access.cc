@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/table/bulk_pages.h"
 #include "cellar/table/errors.h"
 #include "cellar/table/maintenance.h"
 #include "cellar/table/pages.h"
@@ -266,6 +267,7 @@ class Looker {
 Status Access::Lookup(const ScanSpec& spec, const RowBatch& keys, RowBatch* batch,
                       std::vector<uint32_t>* key_row) {
   CELLAR_TRY(impl_->context.CheckCancel());
+  CELLAR_TRY(impl_->context.FlushBulk());
   return Looker(&impl_->context, spec, keys).Run(batch, key_row);
 }
 
@@ -274,6 +276,7 @@ Status Access::Fetch(const TablePtr& table, std::span<const std::string_view> re
                      std::vector<uint8_t>* found) {
   AccessContext* context = &impl_->context;
   CELLAR_TRY(context->CheckCancel());
+  CELLAR_TRY(context->FlushBulk());
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
   CELLAR_TRY_ASSIGN(
       std::shared_ptr<const ScanCodec> codec,
@@ -319,8 +322,20 @@ Status Access::Delete(const TablePtr& table, std::span<const std::string_view> r
   return DeleteRows(&impl_->context, table, refs, old_rows);
 }
 
-void Access::BeginBulk(const TablePtr& table) { impl_->context.bulk = table->id; }
-void Access::EndBulk() { impl_->context.bulk.reset(); }
+Status Access::BeginBulk(const TablePtr& table) {
+  impl_->context.bulk = table->id;
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  if (compiled->paged()) {
+    impl_->context.bulk_pages = std::make_unique<BulkPages>(&impl_->context, table, compiled);
+  }
+  return Status();
+}
+
+Status Access::EndBulk(bool keep) {
+  impl_->context.bulk.reset();
+  const std::unique_ptr<BulkPages> pages = std::move(impl_->context.bulk_pages);
+  return keep && pages != nullptr ? pages->Flush() : Status();
+}
 
 // ---- Maintenance ----
 

@@ -182,10 +182,11 @@ class Access {
                 const RowBatch& old_rows);
 
   // Bulk load: rows of COPY or import into a table; duplicates may be reported as late as the
-  // commit. The writes spill to sorted files and are ingested at commit. Call Insert between Begin
-  // and End.
-  void BeginBulk(const TablePtr& table);
-  void EndBulk();
+  // commit. The writes spill to sorted files and are ingested at commit. With layout `pages`, rows
+  // that ascend behind the table's last one become pages right away. Call Insert between BeginBulk
+  // and EndBulk; `keep` says that all went well, else the caller rolls back.
+  Status BeginBulk(const TablePtr& table);
+  Status EndBulk(bool keep);
 
   // Entries for a new index from all rows of the table. 23505 when a unique index meets a
   // duplicate.

@@ -504,14 +504,14 @@ TEST_F(AccessTest, BulkLoadReportsDuplicatesByName) {
   for (const bool duplicate : {false, true}) {
     auto transaction = store_.engine()->Begin(options);
     Access access(transaction.get(), nullptr);
-    access.BeginBulk(table_);
+    Must(access.BeginBulk(table_));
     std::vector<Row> rows;
     for (int i = 0; i < 2000; ++i) {
       rows.push_back({std::to_string(i), "n" + std::to_string(i), "1"});
     }
     if (duplicate) rows = {{"5000", "fresh", "1"}, {"5001", "n7", "1"}};
     Status status = InsertAll(&access, table_, rows);
-    access.EndBulk();
+    Must(access.EndBulk(true));
     if (status.ok()) {
       status = transaction->Commit().status();
       if (status.code() == Code::kConstraint) {

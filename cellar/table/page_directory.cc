@@ -24,25 +24,11 @@ Result<bool> AnyPage(kv::Engine* engine, std::string_view page_prefix, uint64_t*
 
 }  // namespace
 
-bool PageDirectory::TryLease() {
-  std::lock_guard lock(lease_mutex_);
-  if (leased_) return false;
-  leased_ = true;
-  return true;
-}
+bool PageDirectory::TryLease() { return !leased_.exchange(true, std::memory_order_acq_rel); }
 
-void PageDirectory::WaitLease() {
-  std::unique_lock lock(lease_mutex_);
-  lease_ended_.wait(lock, [this] { return !leased_; });
-  leased_ = true;
-}
-
-void PageDirectory::EndLease() {
-  {
-    std::lock_guard lock(lease_mutex_);
-    leased_ = false;
-  }
-  lease_ended_.notify_one();
+void PageDirectory::EndLease(uint64_t version) {
+  written_version_.store(version, std::memory_order_release);
+  leased_.store(false, std::memory_order_release);
 }
 
 Status PageDirectory::Resolve(kv::Engine* engine, std::string_view page_prefix) {
@@ -55,7 +41,7 @@ Status PageDirectory::Resolve(kv::Engine* engine, std::string_view page_prefix) 
     none_since_.store(version, std::memory_order_release);
     state_.store(*any ? State::kSome : State::kNone, std::memory_order_release);
   }
-  EndLease();
+  EndLease(written_version());
   return any.status();
 }
 

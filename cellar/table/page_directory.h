@@ -6,10 +6,8 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -38,8 +36,10 @@ class PageDirectory {
   // The right to write pages, one holder at a time, until its commit is over. Any thread may let
   // go.
   bool TryLease();
-  void WaitLease();
-  void EndLease();
+  // `version`: no page was written by a later commit.
+  void EndLease(uint64_t version);
+  // Whoever holds the lease reads pages from a snapshot that is not older than this.
+  uint64_t written_version() const { return written_version_.load(std::memory_order_acquire); }
 
   // The greatest known boundary that is not above `ref`; false when none is known.
   bool Find(std::string_view ref, std::string* boundary) const;
@@ -68,33 +68,35 @@ class PageDirectory {
 
   std::atomic<State> state_{State::kUnknown};
   std::atomic<uint64_t> none_since_{UINT64_MAX};
-  std::mutex lease_mutex_;
-  std::condition_variable lease_ended_;
-  bool leased_ = false;
+  std::atomic<bool> leased_{false};
+  std::atomic<uint64_t> written_version_{0};
   mutable std::shared_mutex entries_mutex_;
   std::vector<std::unique_ptr<Chunk>> chunks_;  // none empty
 };
 
-// Holds the lease of a directory as long as it lives.
+// Holds the lease of a directory as long as it lives, which is until the commit is over.
 class PageLease {
  public:
   PageLease() = default;
-  explicit PageLease(std::shared_ptr<PageDirectory> held) : held_(std::move(held)) {}
-  PageLease(PageLease&&) noexcept = default;
+  PageLease(std::shared_ptr<PageDirectory> held, kv::Engine* engine)
+      : held_(std::move(held)), engine_(engine) {}
+  PageLease(PageLease&& other) noexcept = default;
   PageLease& operator=(PageLease&& other) noexcept {
     End();
     held_ = std::move(other.held_);
+    engine_ = other.engine_;
     return *this;
   }
   ~PageLease() { End(); }
-  explicit operator bool() const { return held_ != nullptr; }
+
+ private:
   void End() {
-    if (held_ != nullptr) held_->EndLease();
+    if (held_ != nullptr) held_->EndLease(engine_->latest_version());
     held_.reset();
   }
 
- private:
   std::shared_ptr<PageDirectory> held_;
+  kv::Engine* engine_ = nullptr;
 };
 
 }  // namespace cellar::table

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/table/bulk_pages.h"
 #include "cellar/table/page_scan.h"
 #include "cellar/table/pages.h"
 #include "cellar/table/string_list.h"
@@ -51,6 +52,9 @@ void KeepPlaces(std::span<const uint32_t> places, std::vector<T>* items) {
 
 // ---- AccessContext ----
 
+AccessContext::AccessContext() = default;
+AccessContext::~AccessContext() = default;
+
 PageDirectory& AccessContext::DirectoryOf(const CompiledTable& table) {
   const codec::TableId id = table.table().id;
   const IndexId primary = table.table().primary().id;
@@ -64,6 +68,22 @@ PageDirectory& AccessContext::DirectoryOf(const CompiledTable& table) {
       store != nullptr ? store->DirectoryOf(id, primary) : std::make_shared<PageDirectory>();
   return *known.directory;
 }
+
+bool AccessContext::LeasePages(const CompiledTable& table) {
+  if (store == nullptr) return false;
+  PageDirectory& directory = DirectoryOf(table);
+  for (const HeldLease& held : leases_) {
+    if (held.directory == &directory) return true;
+  }
+  if (!directory.TryLease()) return false;
+  PageLease lease(store->DirectoryOf(table.table().id, table.table().primary().id),
+                  store->engine());
+  if (transaction->snapshot_version() < directory.written_version()) return false;
+  leases_.push_back({&directory, std::move(lease)});
+  return true;
+}
+
+Status AccessContext::FlushBulk() { return bulk_pages == nullptr ? Status() : bulk_pages->Flush(); }
 
 Result<bool> AccessContext::Get(std::string_view key, kv::PinnedValue* value,
                                 kv::ReadMode read_mode) {
@@ -540,6 +560,7 @@ std::string RowKeyOf(const IndexCodec& primary, std::span<const Datum> values) {
 }  // namespace
 
 Result<std::unique_ptr<Reader>> OpenScan(AccessContext* context, ScanSpec spec) {
+  CELLAR_TRY(context->FlushBulk());
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*spec.table));
   CELLAR_TRY_ASSIGN(
       std::shared_ptr<const ScanCodec> entries,

@@ -14,6 +14,8 @@
 
 namespace cellar::table {
 
+class BulkPages;
+
 // What the parts of an Access share. One thread at a time.
 struct AccessContext {
   kv::Transaction* transaction = nullptr;
@@ -37,6 +39,15 @@ struct AccessContext {
                   std::vector<uint8_t>* found, kv::ReadMode read_mode);
   // Where the table's pages are; without a store, as far as this context has seen.
   PageDirectory& DirectoryOf(const CompiledTable& table);
+  // Takes the right to write the table's pages, until the context ends. False: somebody else has
+  // it, or has had it since the snapshot of this transaction.
+  bool LeasePages(const CompiledTable& table);
+  // Of the bulk load that is going on: what it has taken must show in reads.
+  std::unique_ptr<BulkPages> bulk_pages;
+  Status FlushBulk();
+
+  AccessContext();
+  ~AccessContext();
 
  private:
   struct KnownDirectory {
@@ -45,6 +56,11 @@ struct AccessContext {
     std::shared_ptr<PageDirectory> directory;
   };
   std::vector<KnownDirectory> directories_;
+  struct HeldLease {
+    const PageDirectory* directory;
+    PageLease lease;
+  };
+  std::vector<HeldLease> leases_;
 };
 
 // Locks keys as the scan asks; which ones were acquired.

@@ -301,7 +301,7 @@ Result<SealStep> Sealer::Step(const TablePtr& table, const SealOptions& options,
     out.conflict = true;
     return out;
   }
-  PageLease lease(directory);
+  const PageLease lease(directory, engine_);
   const uint64_t changes = directory->changes.load(std::memory_order_relaxed);
   kv::TransactionOptions transaction_options;
   transaction_options.durable = false;  // what is lost in a crash is sealed again

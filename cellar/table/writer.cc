@@ -12,6 +12,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/patch.h"
+#include "cellar/table/bulk_pages.h"
 #include "cellar/table/errors.h"
 #include "cellar/table/pages.h"
 
@@ -143,6 +144,10 @@ class Inserter {
 
   Status Run(const ConflictPolicy& policy, bool fresh_row_ids, InsertOutcome* outcome) {
     bulk_ = context_->bulk == compiled_.table().id && policy.kind == ConflictPolicy::Kind::kError;
+    AppendRefs(compiled_, rows_, &refs_);
+    if (bulk_ && context_->bulk_pages != nullptr) {
+      CELLAR_TRY_ASSIGN(rows_taken_, context_->bulk_pages->Add(rows_, refs_, fresh_row_ids));
+    }
     Prepare(policy, fresh_row_ids);
     CELLAR_TRY(probe_.Run(context_));
     CELLAR_TRY(Resolve(policy, outcome));
@@ -151,10 +156,9 @@ class Inserter {
 
  private:
   void Prepare(const ConflictPolicy& policy, bool fresh_row_ids) {
-    AppendRefs(compiled_, rows_, &refs_);
     indexes_.reserve(compiled_.indexes().size());
     for (const IndexCodec& codec : compiled_.indexes()) {
-      if (!TakesEntries(*codec.index)) continue;
+      if (!TakesEntries(*codec.index) || (codec.primary && rows_taken_)) continue;
       InsertIndex& index = indexes_.emplace_back();
       index.codec = &codec;
       index.absent = codec.primary && fresh_row_ids;
@@ -276,6 +280,7 @@ class Inserter {
   const CompiledTable& compiled_;
   const RowBatch& rows_;
   bool bulk_ = false;
+  bool rows_taken_ = false;  // they are in pages already
   StringList refs_;
   std::vector<InsertIndex> indexes_;
   UniqueProbe probe_;
@@ -472,6 +477,7 @@ Status InsertRows(AccessContext* context, const TablePtr& table, RowBatch* rows,
 Status UpdateRows(AccessContext* context, const TablePtr& table,
                   std::span<const std::string_view> refs, const RowBatch& old_rows,
                   const RowBatch& new_rows) {
+  CELLAR_TRY(context->FlushBulk());
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
   CELLAR_TRY(CheckColumns(*compiled, old_rows));
   CELLAR_TRY(CheckColumns(*compiled, new_rows));

@@ -1,0 +1,176 @@
+// Layout `pages` as its owners see it: bulk loads into pages, sealing, what is left in the delta.
+#include <gtest/gtest.h>
+
+#include "cellar/table/sealer.h"
+#include "cellar/table/test_tables.h"
+
+namespace cellar::table {
+namespace {
+
+class PagesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    TableDescriptor table;
+    table.name = "t";
+    table.layout = catalog::Layout::kPages;
+    table.columns = {MakeColumn(1, "id", TypeId::kInt4, true), MakeColumn(2, "name", TypeId::kText),
+                     MakeColumn(3, "n", TypeId::kInt8)};
+    table.indexes = {MakePrimary("t_pkey", {{1}}), MakeIndex("t_name", {{2}}, true)};
+    table_ = store_.Create(table);
+  }
+
+  static std::vector<Row> RowsFrom(int first, int count) {
+    std::vector<Row> rows;
+    for (int i = first; i < first + count; ++i) {
+      rows.push_back({std::to_string(i), "n" + std::to_string(i), std::to_string(i % 7)});
+    }
+    return rows;
+  }
+  // COPY in batches of 500 rows.
+  Status Load(const std::vector<Row>& rows, kv::Transaction* transaction, Access* access) {
+    CELLAR_TRY(access->BeginBulk(table_));
+    for (size_t i = 0; i < rows.size(); i += 500) {
+      const std::vector<Row> some(
+          rows.begin() + static_cast<ptrdiff_t>(i),
+          rows.begin() + static_cast<ptrdiff_t>(std::min(rows.size(), i + 500)));
+      CELLAR_TRY(InsertAll(access, table_, some));
+    }
+    return access->EndBulk(true);
+  }
+  Status LoadAndCommit(const std::vector<Row>& rows) {
+    kv::TransactionOptions options;
+    options.bulk = true;
+    std::unique_ptr<kv::Transaction> transaction = store_.engine()->Begin(options);
+    Access access(transaction.get(), nullptr, store_.tables());
+    CELLAR_TRY(Load(rows, transaction.get(), &access));
+    return transaction->Commit().status();
+  }
+  std::vector<Row> All() {
+    std::unique_ptr<kv::Transaction> transaction = store_.engine()->Begin();
+    Access access(transaction.get(), nullptr, store_.tables());
+    return ScanRows(&access, SpecOf(table_, table_->primary()));
+  }
+  size_t KeysOf(uint32_t part) {
+    const codec::KeyRange range = codec::PrefixRange(
+        codec::TablePrefix(table_->id, IndexId{table_->primary().id.value + part}));
+    std::unique_ptr<kv::Transaction> transaction = store_.engine()->Begin();
+    std::unique_ptr<kv::Cursor> cursor = Must(transaction->Scan(range.start, range.end));
+    kv::Block block;
+    size_t keys = 0;
+    while (Must(cursor->NextBlock(&block))) keys += block.size();
+    return keys;
+  }
+  size_t DeltaKeys() { return KeysOf(codec::kRowsOfPrimary); }
+  size_t Pages() { return KeysOf(codec::kPagesOfPrimary); }
+
+  Store store_;
+  TablePtr table_;
+};
+
+TEST_F(PagesTest, AscendingLoadsBecomePages) {
+  Must(LoadAndCommit(RowsFrom(0, 3000)));
+  EXPECT_EQ(DeltaKeys(), 0u);
+  const size_t pages = Pages();
+  EXPECT_GE(pages, 3u);
+  EXPECT_EQ(All(), RowsFrom(0, 3000));
+  // Behind the last row: the last page is filled up.
+  Must(LoadAndCommit(RowsFrom(3000, 1000)));
+  EXPECT_EQ(DeltaKeys(), 0u);
+  EXPECT_GT(Pages(), pages);
+  EXPECT_EQ(All(), RowsFrom(0, 4000));
+}
+
+TEST_F(PagesTest, LoadsAmongOtherRowsGoThroughTheDelta) {
+  Must(LoadAndCommit(RowsFrom(1000, 1000)));
+  Must(LoadAndCommit(RowsFrom(0, 1000)));
+  EXPECT_EQ(DeltaKeys(), 1000u);
+  EXPECT_EQ(All(), RowsFrom(0, 2000));
+  // Ascending at first, then not.
+  std::vector<Row> rows = RowsFrom(2500, 1000);
+  const std::vector<Row> before = RowsFrom(2000, 500);
+  rows.insert(rows.end(), before.begin(), before.end());
+  Must(LoadAndCommit(rows));
+  EXPECT_EQ(DeltaKeys(), 1500u);
+  EXPECT_EQ(All(), RowsFrom(0, 3500));
+}
+
+TEST_F(PagesTest, LoadsReportDuplicates) {
+  Must(LoadAndCommit(RowsFrom(0, 1000)));
+  EXPECT_EQ(LoadAndCommit(RowsFrom(500, 1000)).sqlstate(), "23505");
+  std::vector<Row> twice = RowsFrom(1000, 600);
+  twice[599] = {"1598", "other", "1"};
+  EXPECT_EQ(LoadAndCommit(twice).sqlstate(), "23505");
+  std::vector<Row> name = RowsFrom(1000, 600);
+  name[300][1] = "n5";
+  EXPECT_FALSE(LoadAndCommit(name).ok());
+  EXPECT_EQ(All(), RowsFrom(0, 1000));
+}
+
+TEST_F(PagesTest, LoadsConflictWithWritersOfTheSameKeysAlone) {
+  for (const bool same : {false, true}) {
+    const int first = same ? 6000 : 1000;
+    std::vector<Row> rows = RowsFrom(first, 1000);
+    rows.erase(rows.begin() + 500);
+    kv::TransactionOptions options;
+    options.bulk = true;
+    std::unique_ptr<kv::Transaction> transaction = store_.engine()->Begin(options);
+    Access access(transaction.get(), nullptr, store_.tables());
+    Must(Load(rows, transaction.get(), &access));
+    {
+      std::unique_ptr<kv::Transaction> other = store_.engine()->Begin();
+      Access writer(other.get(), nullptr, store_.tables());
+      const int id = first + (same ? 501 : 500);
+      Must(InsertAll(&writer, table_, {{std::to_string(id), "other", "1"}}));
+      Must(other->Commit());
+    }
+    const Status status = transaction->Commit().status();
+    EXPECT_EQ(status.ok(), !same) << status.ToString();
+    EXPECT_EQ(status.sqlstate(), same ? "40001" : "");
+    std::unique_ptr<kv::Transaction> cleaner = store_.engine()->Begin();
+    Access access_to_other(cleaner.get(), nullptr, store_.tables());
+    Found found =
+        FindRows(&access_to_other, table_, {PointOf({Datum::Int(first + (same ? 501 : 500))})});
+    ASSERT_EQ(found.refs.size(), 1u);
+    Must(access_to_other.Delete(table_, found.views(), found.rows));
+    Must(cleaner->Commit());
+  }
+  std::vector<Row> expected = RowsFrom(1000, 1000);
+  expected.erase(expected.begin() + 500);
+  EXPECT_EQ(All(), expected);
+}
+
+TEST_F(PagesTest, ReadersOfALoadedRangeConflictWithTheLoad) {
+  std::unique_ptr<kv::Transaction> range = store_.engine()->Begin();
+  Access range_reader(range.get(), nullptr, store_.tables());
+  EXPECT_EQ(ScanRows(&range_reader, SpecOf(table_, table_->primary())).size(), 0u);
+  std::unique_ptr<kv::Transaction> point = store_.engine()->Begin();
+  Access point_reader(point.get(), nullptr, store_.tables());
+  EXPECT_EQ(FindRows(&point_reader, table_, {PointOf({Datum::Int(70)})}).refs.size(), 0u);
+  Must(LoadAndCommit(RowsFrom(0, 1000)));
+  Must(InsertAll(&range_reader, table_, {{"-1", "a", "1"}}));
+  EXPECT_EQ(range->Commit().status().sqlstate(), "40001");
+  Must(InsertAll(&point_reader, table_, {{"-2", "b", "1"}}));
+  EXPECT_EQ(point->Commit().status().sqlstate(), "40001");
+}
+
+TEST_F(PagesTest, SealingEmptiesTheDelta) {
+  {
+    std::unique_ptr<kv::Transaction> transaction = store_.engine()->Begin();
+    Access access(transaction.get(), nullptr, store_.tables());
+    Must(InsertAll(&access, table_, RowsFrom(0, 3000)));
+    Must(transaction->Commit());
+  }
+  EXPECT_EQ(DeltaKeys(), 3000u);
+  Sealer sealer(store_.engine(), store_.tables());
+  EXPECT_EQ(Must(sealer.StateOf(table_)).changes, 3000u);
+  const SealStep done = Must(sealer.SealAll(table_, {}, nullptr));
+  EXPECT_EQ(done.rows, 3000u);
+  EXPECT_EQ(Must(sealer.StateOf(table_)).changes, 0u);
+  EXPECT_EQ(DeltaKeys(), 0u);
+  EXPECT_EQ(All(), RowsFrom(0, 3000));
+  // Nothing to do: nothing is written.
+  EXPECT_EQ(Must(sealer.SealAll(table_, {}, nullptr)).pages, 0u);
+}
+
+}  // namespace
+}  // namespace cellar::table
