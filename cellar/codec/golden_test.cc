@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "cellar/codec/key.h"
+#include "cellar/codec/patch.h"
 #include "cellar/codec/random_values.h"
 #include "cellar/codec/row.h"
 #include "cellar/types/text_io.h"
@@ -118,6 +119,39 @@ TEST(Golden, Rows) {
       EXPECT_EQ(TextOf(batch.column(i).Get(0), types[i]),
                 stored ? TextOf(values[i], types[i]) : "NULL");
     }
+  }
+}
+
+TEST(Golden, Patches) {
+  Arena arena;
+  for (const std::vector<std::string>& line : ReadGolden("patch.golden", 4)) {
+    SCOPED_TRACE(::testing::PrintToString(line));
+    const std::vector<std::string> names = Split(line[1], "; "), texts = Split(line[2], "; ");
+    ASSERT_EQ(names.size(), texts.size());
+    std::string patch;
+    BeginPatch(&patch);
+    const std::string bytes = FromHex(line[3]);
+    Result<PatchReader> reader = PatchReader::Make(bytes);
+    ASSERT_TRUE(reader.ok());
+    ColumnId column;
+    std::string_view value_bytes;
+    bool null = false;
+    for (size_t i = 0; i < names.size() && !line[1].empty(); ++i) {
+      const std::vector<std::string> parts = Split(names[i], " ");
+      const ColumnId id{static_cast<uint32_t>(std::stoul(parts[0]))};
+      const Type type = ParseType(parts[1]);
+      const Datum value = ParseValue(texts[i], type, &arena);
+      AppendPatchColumn(id, value, type, &patch);
+      ASSERT_TRUE(*reader->Next(&column, &value_bytes, &null));
+      EXPECT_EQ(column, id);
+      ASSERT_EQ(null, value.is_null());
+      if (null) continue;
+      Result<Datum> back = PatchReader::Value(value_bytes, type);
+      ASSERT_TRUE(back.ok()) << back.status().ToString();
+      EXPECT_EQ(TextOf(*back, type), TextOf(value, type));
+    }
+    EXPECT_FALSE(*reader->Next(&column, &value_bytes, &null));
+    EXPECT_EQ(ToHex(patch), line[3]);
   }
 }
 
