@@ -31,7 +31,7 @@ struct SealStep {
 
 // What pages are aimed at, encoded: small enough that a row by key costs little, large enough that
 // what the engine does for each value is shared by many rows.
-inline constexpr size_t kPageBytes = 16 << 10;
+inline constexpr size_t kPageBytes = 32 << 10;
 
 struct SealOptions {
   // False: only delta rows and the pages that they belong to. True: every page that is of an older
