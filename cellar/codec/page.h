@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -80,6 +81,13 @@ class Chunk {
   // One value, borrowed from the page. `row` < rows().
   Result<Datum> Get(uint32_t row) const;
 
+  // Starts loading what Gather and Get need of a row: reading several columns of one row, the
+  // misses of all of them are then waited for together.
+  void PrefetchRow(uint32_t row) const {
+    if (codes_ != nullptr) __builtin_prefetch(codes_ + size_t{row} * code_bits_ / 8);
+    if (nulls_ != nullptr) __builtin_prefetch(nulls_ + row / 8);
+    if (offsets_ != nullptr) __builtin_prefetch(offsets_ + size_t{row} / 16);
+  }
   // By the header alone (and the dictionary).
   Verdict Judge(const ValueFilter& filter) const;
   // Clears mask[i] for rows first + i, i < count, that do not pass; on codes where possible.
@@ -147,6 +155,12 @@ class PageView {
   bool Covers(std::string_view ref) const { return fence().empty() || ref < fence(); }
   size_t size_bytes() const { return bytes_.size(); }
 
+  // Starts loading the header of a column's chunk.
+  void PrefetchChunk(uint32_t column) const {
+    uint32_t start;
+    std::memcpy(&start, offsets_ + 4 * size_t{column < columns_ ? column : 0}, sizeof start);
+    __builtin_prefetch(bytes_.data() + start);
+  }
   // Column i in the format's order. Errors: kCorruption.
   Status GetChunk(uint32_t column, Type type, Chunk* out) const;
 

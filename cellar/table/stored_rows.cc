@@ -1,5 +1,6 @@
 // Rows of pages, patches and packed rows on their way into batches.
 #include <algorithm>
+#include <array>
 
 #include "cellar/codec/patch.h"
 #include "cellar/table/pages.h"
@@ -14,6 +15,8 @@ Result<const ScanCodec::PagePlan*> ScanCodec::PlanOf(const codec::PageView& page
 }
 
 namespace {
+
+constexpr size_t kColumnsAtOnce = 16;
 
 // Appends the RowRefs of rows of a page. Cost: 5-20 ns each.
 class PageRefs {
@@ -66,13 +69,22 @@ Status ScanCodec::DecodePageColumns(const codec::PageView& page, size_t count, s
                                     bool copy, RowBatch* batch, DecodeChunk&& decode,
                                     RowAt&& row_at) const {
   CELLAR_TRY_ASSIGN(const PagePlan* plan, PlanOf(page));
-  for (const PagePlan::Step& step : plan->steps) {
-    codec::Chunk chunk;
-    CELLAR_TRY(page.GetChunk(step.chunk, step.type, &chunk));
-    ColumnVector* column = &batch->column(step.position);
-    CELLAR_TRY(decode(chunk, column));
-    if ((copy || copy_) && column->physical() == Physical::kBytes) {
-      CopyBytes(first_row, count, column, batch->arena());
+  // A few columns at a time: first all headers, then all values are under way before one is used.
+  std::array<codec::Chunk, kColumnsAtOnce> chunks;
+  for (size_t first = 0; first < plan->steps.size(); first += kColumnsAtOnce) {
+    const size_t end = std::min(first + kColumnsAtOnce, plan->steps.size());
+    for (size_t i = first; i < end; ++i) page.PrefetchChunk(plan->steps[i].chunk);
+    for (size_t i = first; i < end; ++i) {
+      const PagePlan::Step& step = plan->steps[i];
+      CELLAR_TRY(page.GetChunk(step.chunk, step.type, &chunks[i - first]));
+      if (count != 0) chunks[i - first].PrefetchRow(row_at(0));
+    }
+    for (size_t i = first; i < end; ++i) {
+      ColumnVector* column = &batch->column(plan->steps[i].position);
+      CELLAR_TRY(decode(chunks[i - first], column));
+      if ((copy || copy_) && column->physical() == Physical::kBytes) {
+        CopyBytes(first_row, count, column, batch->arena());
+      }
     }
   }
   for (const PagePlan::Default& missing : plan->defaults) {
