@@ -1,4 +1,6 @@
-// CHECK: every index of a table against its rows, both ways, at one snapshot.
+// CHECK: every index of a table against its rows, both ways, at one snapshot. With pages, first
+// these and the delta over them (check_pages.h); in key ranges that are damaged, rows are unknown
+// and entries are not compared.
 //
 // From the rows: each row's entries are computed and looked up, so a missing entry and one that
 // says something else are found, and with them two rows that share a unique key. From the entries:
@@ -8,6 +10,7 @@
 #include <map>
 
 #include "cellar/table/access.h"
+#include "cellar/table/check_pages.h"
 #include "cellar/table/compiled.h"
 #include "cellar/table/errors.h"
 #include "cellar/table/reader.h"
@@ -28,7 +31,7 @@ class Checker {
   Status Run(uint64_t* rows) {
     CELLAR_TRY_ASSIGN(whole_, compiled_.Scan(compiled_.primary().index->id, compiled_.living_ids(),
                                              true, ScanBytes::kBorrow));
-    CELLAR_TRY(CheckRows());
+    CELLAR_TRY(compiled_.paged() ? CheckPages() : CheckRows());
     for (const IndexCodec& index : compiled_.indexes()) {
       if (index.primary || !TakesEntries(*index.index)) continue;
       CELLAR_TRY(CheckEntries(index));
@@ -74,22 +77,18 @@ class Checker {
 
   // Decodes rows into batch_; those that make no sense are reported and left out. `places` says
   // where each row of the batch came from.
-  Status DecodeRows(std::span<const std::string_view> keys,
-                    std::span<const std::string_view> values, std::vector<uint32_t>* places) {
+  Status DecodeRows(std::span<const std::string_view> keys, std::span<const StoredRow> rows,
+                    std::vector<uint32_t>* places) {
     places->clear();
     batch_.Reset(whole_->types());
     batch_.Resize(keys.size());
     for (size_t i = 0; i < keys.size(); ++i) {
       const size_t row = places->size();
-      Status status;
       std::string scratch;
       RowBatch scratch_row;
-      if (Result<std::string_view> ref =
-              compiled_.primary().FindRef(keys[i], values[i], &scratch, &scratch_row);
-          !ref.ok()) {
-        status = ref.status();
-      } else {
-        status = whole_->Decode(keys.subspan(i, 1), values.subspan(i, 1), row, &batch_);
+      Status status = compiled_.primary().FindRef(keys[i], {}, &scratch, &scratch_row).status();
+      if (status.ok()) {
+        status = whole_->DecodeStored(keys.subspan(i, 1), rows.subspan(i, 1), row, &batch_);
       }
       if (status.code() == Code::kCorruption) {
         Find(compiled_.primary(),
@@ -116,16 +115,45 @@ class Checker {
         keys.push_back(block.key(i));
         values.push_back(block.value(i));
       }
-      rows_ += keys.size();
-      std::vector<uint32_t> places;
-      CELLAR_TRY(DecodeRows(keys, values, &places));
-      CheckNulls();
-      for (const IndexCodec& index : compiled_.indexes()) {
-        if (index.primary || !TakesEntries(*index.index)) continue;
-        CELLAR_TRY(CheckEntriesOfRows(index));
-      }
-      return Status();
+      return CheckPackedRows(keys, values, true);
     });
+  }
+
+  Status CheckPages() {
+    PageCheck::Sink sink;
+    sink.find = [this](std::string text) { Find(compiled_.primary(), std::move(text)); };
+    sink.page_rows = [this](RowBatch* rows) {
+      std::swap(batch_, *rows);
+      rows_ += batch_.size();
+      return CheckBatch();
+    };
+    sink.delta_rows = [this](std::span<const std::string_view> keys,
+                             std::span<const std::string_view> values,
+                             bool readable) { return CheckPackedRows(keys, values, readable); };
+    pages_ = std::make_unique<PageCheck>(context_, &compiled_, whole_.get(), std::move(sink));
+    return pages_->Run();
+  }
+
+  // `readable`: they count, and have entries.
+  Status CheckPackedRows(std::span<const std::string_view> keys,
+                         std::span<const std::string_view> values, bool readable) {
+    std::vector<StoredRow> rows(values.size());
+    for (size_t i = 0; i < values.size(); ++i) rows[i].value = values[i];
+    std::vector<uint32_t> places;
+    CELLAR_TRY(DecodeRows(keys, rows, &places));
+    if (!readable) return Status();
+    rows_ += keys.size();
+    return CheckBatch();
+  }
+
+  // The rows of batch_ and their entries.
+  Status CheckBatch() {
+    CheckNulls();
+    for (const IndexCodec& index : compiled_.indexes()) {
+      if (index.primary || !TakesEntries(*index.index)) continue;
+      CELLAR_TRY(CheckEntriesOfRows(index));
+    }
+    return Status();
   }
 
   void CheckNulls() {
@@ -135,7 +163,7 @@ class Checker {
       for (size_t row = 0; row < batch_.size(); ++row) {
         if (!batch_.column(i).IsNull(row)) continue;
         Find(compiled_.primary(),
-             fmt::format("row ({}) has NULL in column {}", Describe(RefOf(row)), column.name));
+             fmt::format("row ({}) has NULL in column {}", DescribeRef(RefOf(row)), column.name));
       }
     }
   }
@@ -156,7 +184,7 @@ class Checker {
     for (size_t row = 0; row < batch_.size(); ++row) {
       const std::string_view ref = RefOf(row);
       if (!found[row]) {
-        Find(index, fmt::format("no entry for row ({})", Describe(ref)));
+        Find(index, fmt::format("no entry for row ({})", DescribeRef(ref)));
         continue;
       }
       value.clear();
@@ -165,10 +193,10 @@ class Checker {
       Result<std::string_view> other =
           index.FindRef(views[row], pins_[row].view(), &scratch, &scratch_row);
       if (other.ok() && index.unique && other.value() != ref) {
-        Find(index, fmt::format("rows ({}) and ({}) share one key", Describe(ref),
-                                Describe(other.value())));
+        Find(index, fmt::format("rows ({}) and ({}) share one key", DescribeRef(ref),
+                                DescribeRef(other.value())));
       } else {
-        Find(index, fmt::format("the entry of row ({}) holds other values", Describe(ref)));
+        Find(index, fmt::format("the entry of row ({}) holds other values", DescribeRef(ref)));
       }
     }
     return Status();
@@ -178,8 +206,7 @@ class Checker {
   Status CheckEntries(const IndexCodec& index) {
     uint64_t entries = 0;
     CELLAR_TRY(ForEachBlock(codec::PrefixRange(index.prefix), false, [&](const kv::Block& block) {
-      entries += block.size();
-      return CheckRowsOfEntries(index, block);
+      return CheckRowsOfEntries(index, block, &entries);
     }));
     if (entries != rows_) {
       Find(index, fmt::format("{} entries for {} rows", entries, rows_));
@@ -187,49 +214,72 @@ class Checker {
     return Status();
   }
 
-  Status CheckRowsOfEntries(const IndexCodec& index, const kv::Block& block) {
+  // Adds to *entries those whose rows are known, or none.
+  Status CheckRowsOfEntries(const IndexCodec& index, const kv::Block& block, uint64_t* entries) {
     StringList row_keys;
-    std::vector<size_t> entry_of;
+    std::vector<std::string_view> entry_keys;
     std::string scratch;
     RowBatch scratch_row;
     for (size_t i = 0; i < block.size(); ++i) {
       Result<std::string_view> ref =
           index.FindRef(block.key(i), block.value(i), &scratch, &scratch_row);
       if (!ref.ok()) {
+        ++*entries;
         Find(index, fmt::format("entry {} is damaged: {}", codec::PrintKey(block.key(i)),
                                 ref.status().message()));
         continue;
       }
+      if (pages_ != nullptr && pages_->IsDamaged(ref.value())) continue;
+      ++*entries;
       AppendRowKey(compiled_.primary(), ref.value(), row_keys.buffer());
       row_keys.End();
-      entry_of.push_back(i);
+      entry_keys.push_back(block.key(i));
     }
     std::vector<std::string_view> views;
     for (size_t i = 0; i < row_keys.size(); ++i) views.push_back(row_keys[i]);
-    std::vector<uint8_t> found;
-    CELLAR_TRY(context_->MultiGet(views, &pins_, &found));
-    std::vector<std::string_view> keys, values;
-    std::vector<size_t> entries;
+    Status status = CompareEntries(index, views, entry_keys);
+    if (status.code() != Code::kCorruption) return status;
+    // One of many: which, a page tells only when it is asked for alone.
     for (size_t i = 0; i < views.size(); ++i) {
-      if (!found[i]) {
-        Find(index,
-             fmt::format("entry without a row, key {}", codec::PrintKey(block.key(entry_of[i]))));
+      status = CompareEntries(index, {&views[i], 1}, {&entry_keys[i], 1});
+      if (status.code() != Code::kCorruption) {
+        CELLAR_TRY(std::move(status));
         continue;
       }
-      keys.push_back(views[i]);
-      values.push_back(pins_[i].view());
-      entries.push_back(entry_of[i]);
+      Find(index, fmt::format("the row of entry {} does not read: {}",
+                              codec::PrintKey(entry_keys[i]), status.message()));
+    }
+    return Status();
+  }
+
+  // Finds nothing when it answers kCorruption.
+  Status CompareEntries(const IndexCodec& index, std::span<const std::string_view> row_keys,
+                        std::span<const std::string_view> entry_keys) {
+    std::vector<StoredRow> stored;
+    std::vector<uint8_t> found;
+    CELLAR_TRY(fetcher_.Fetch(context_, compiled_, row_keys, &stored, &found));
+    std::vector<std::string_view> keys;
+    std::vector<StoredRow> rows;
+    std::vector<size_t> entries;
+    for (size_t i = 0; i < row_keys.size(); ++i) {
+      if (!found[i]) {
+        Find(index, fmt::format("entry without a row, key {}", codec::PrintKey(entry_keys[i])));
+        continue;
+      }
+      keys.push_back(row_keys[i]);
+      rows.push_back(stored[i]);
+      entries.push_back(i);
     }
     std::vector<uint32_t> places;
-    CELLAR_TRY(DecodeRows(keys, values, &places));
+    CELLAR_TRY(DecodeRows(keys, rows, &places));
     std::string key;
     for (size_t row = 0; row < batch_.size(); ++row) {
-      const size_t entry = entries[places[row]];
+      const std::string_view entry = entry_keys[entries[places[row]]];
       key.clear();
       index.AppendKey(batch_, row, RefOf(row), &key);
-      if (key == block.key(entry)) continue;  // its value was compared from the row's side
-      Find(index, fmt::format("entry {} is not that of its row ({})",
-                              codec::PrintKey(block.key(entry)), Describe(RefOf(row))));
+      if (key == entry) continue;  // its value was compared from the row's side
+      Find(index, fmt::format("entry {} is not that of its row ({})", codec::PrintKey(entry),
+                              DescribeRef(RefOf(row))));
     }
     return Status();
   }
@@ -237,10 +287,17 @@ class Checker {
   // Keys of the table that no index owns, but for those that are being built or removed.
   Status CheckStrangeIndexes() {
     std::map<std::string, std::string> owned;  // start to end of each index
+    const auto own = [&](IndexId id) {
+      const codec::KeyRange range =
+          codec::PrefixRange(codec::TablePrefix(compiled_.table().id, id));
+      owned[range.start] = range.end;
+    };
     for (const IndexCodec& index : compiled_.indexes()) {
-      const uint32_t width = index.primary ? codec::kIndexIdsOfPrimary : 1;
-      const IndexId last{index.index->id.value + width - 1};
-      owned[index.prefix] = codec::PrefixEnd(codec::TablePrefix(compiled_.table().id, last));
+      own(index.index->id);
+      // Nothing is written under the other ids of a primary index yet.
+      if (index.primary && compiled_.paged()) {
+        own(IndexId{index.index->id.value + codec::kPagesOfPrimary});
+      }
     }
     codec::KeyRange gap = codec::PrefixRange(codec::TablePrefix(compiled_.table().id));
     const std::string end = gap.end;
@@ -270,17 +327,6 @@ class Checker {
     return Status();
   }
 
-  static std::string Describe(std::string_view ref) {
-    Result<codec::DecodedKey> fields = codec::DecodeKeyFields(ref);
-    if (!fields.ok()) return "?";
-    std::string out;
-    for (const codec::DecodedField& field : fields.value().fields) {
-      if (!out.empty()) out += ", ";
-      out += field.value;
-    }
-    return out;
-  }
-
   const CompiledTable& compiled_;
   AccessContext* context_;
   std::vector<CheckFinding>* findings_;
@@ -288,6 +334,8 @@ class Checker {
   uint64_t rows_ = 0;
   std::map<std::string, uint64_t> found_;  // findings by index
   RowBatch batch_;
+  RowFetcher fetcher_;
+  std::unique_ptr<PageCheck> pages_;  // with layout `pages`
   std::vector<kv::PinnedValue> pins_;
   std::vector<Datum> datums_;
 };

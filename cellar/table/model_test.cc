@@ -441,10 +441,8 @@ TEST_P(Model, RandomWorkGivesWhatTheObviousAlgorithmGives) {
       for (int i = 0; i < 2; ++i) CompareLookup(&access);
     }
     uint64_t counted = 0;
-    if (storage_ == Storage::kRows) {
-      EXPECT_EQ(Check(table_, transaction.get(), &counted), std::vector<std::string>());
-      EXPECT_EQ(counted, rows_.size());
-    }
+    EXPECT_EQ(Check(table_, transaction.get(), &counted), std::vector<std::string>());
+    EXPECT_EQ(counted, rows_.size());
     if (storage_ == Storage::kSealed && random_() % 2 == 0) Seal();  // beside the transaction
     Must(transaction->Commit());
     if (storage_ == Storage::kSealed) Seal();
