@@ -582,6 +582,34 @@ TEST_F(AccessTest, SpansPrintAsKeys) {
   EXPECT_EQ(spans[1].substr(0, prefix.size() + 4), prefix + "5 - ");
 }
 
+TEST_F(AccessTest, FiltersDropRowsAndTheirColumnsNeedNotBeWanted) {
+  Fill({{"1", "ann", "30"}, {"2", "bob", "20"}, {"3", "cid", std::nullopt}, {"4", "dan", "40"}});
+  auto transaction = Begin();
+  Access access(transaction.get(), nullptr);
+  const auto scan = [&](std::string_view index, std::vector<Span> spans,
+                        std::vector<uint32_t> columns, bool ref) {
+    ScanSpec spec = SpecOf(table_, Index(index), std::move(spans));
+    spec.columns.clear();
+    for (uint32_t id : columns) spec.columns.push_back(ColumnId{id});
+    spec.filters = {{ColumnId{3}, {FilterOp::kGreater, Datum::Int(20)}},
+                    {ColumnId{2}, {FilterOp::kNotEqual, Datum::Bytes("dan")}}};
+    spec.with_row_ref = ref;
+    return ScanRows(&access, spec);
+  };
+  for (std::string_view index : {"people_pkey", "people_name_key", "people_age_name_idx"}) {
+    EXPECT_EQ(scan(index, {Span{}}, {1}, false), (std::vector<Row>{{"1"}})) << index;
+    EXPECT_EQ(scan(index, {Span{}}, {3, 1}, false), (std::vector<Row>{{"30", "1"}})) << index;
+    EXPECT_EQ(scan(index, {Span{}}, {}, false).size(), 1u) << index;
+    const std::vector<Row> with_ref = scan(index, {Span{}}, {1}, true);
+    ASSERT_EQ(with_ref.size(), 1u) << index;
+    EXPECT_EQ(with_ref[0].size(), 2u) << index;
+    EXPECT_EQ(with_ref[0][0], "1") << index;
+  }
+  EXPECT_EQ(scan("people_pkey", {PointOf({Datum::Int(1)})}, {2}, false).size(), 1u);
+  EXPECT_TRUE(scan("people_pkey", {PointOf({Datum::Int(2)})}, {2}, false).empty());
+  EXPECT_TRUE(scan("people_pkey", {PointOf({Datum::Int(3)})}, {2}, true).empty());
+}
+
 TEST_F(AccessTest, DumpFlagsKeysThatMakeNoSense) {
   auto writer = Begin();
   Must(writer->Put("\x5e\x5f nonsense", "v"));

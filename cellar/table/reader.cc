@@ -314,6 +314,64 @@ Status EntrySet::Decode(size_t start, size_t count, size_t first_row, RowBatch* 
 
 namespace {
 
+// Decides on decoded batches which rows meet a scan's filters. The codec's columns are the wanted
+// ones, then those that only filters read, then the row ref: the second kind is taken out again.
+class BatchFilter {
+ public:
+  BatchFilter(const ScanSpec& spec, const ScanCodec& codec)
+      : filters_(spec.filters), wanted_(spec.columns.size()) {
+    extra_ = codec.columns().size() - wanted_;
+    for (const ColumnFilter& filter : filters_) {
+      const std::span<const ColumnId> columns = codec.columns();
+      places_.push_back(std::find(columns.begin(), columns.end(), filter.column) - columns.begin());
+    }
+  }
+  // The columns to decode.
+  static std::vector<ColumnId> ColumnsOf(const ScanSpec& spec) {
+    std::vector<ColumnId> columns = spec.columns;
+    for (const ColumnFilter& filter : spec.filters) {
+      if (std::find(columns.begin(), columns.end(), filter.column) == columns.end()) {
+        columns.push_back(filter.column);
+      }
+    }
+    return columns;
+  }
+
+  // Before the batch is filled: the taken out columns come back, with their memory.
+  void Prepare(RowBatch* batch) {
+    if (spare_.empty()) return;
+    std::vector<ColumnVector>& columns = batch->columns();
+    columns.insert(columns.begin() + static_cast<ptrdiff_t>(std::min(wanted_, columns.size())),
+                   std::make_move_iterator(spare_.begin()), std::make_move_iterator(spare_.end()));
+    spare_.clear();
+  }
+  void Apply(RowBatch* batch) {
+    if (filters_.empty()) return;
+    mask_.assign(batch->size(), 1);
+    for (size_t i = 0; i < filters_.size(); ++i) {
+      ApplyFilter(batch->column(places_[i]), filters_[i].filter, mask_.data());
+    }
+    kept_.clear();
+    AppendMaskPlaces(mask_.data(), mask_.size(), 0, &kept_);
+    if (extra_ != 0) {
+      std::vector<ColumnVector>& columns = batch->columns();
+      const auto first = columns.begin() + static_cast<ptrdiff_t>(wanted_);
+      const auto last = first + static_cast<ptrdiff_t>(extra_);
+      spare_.assign(std::make_move_iterator(first), std::make_move_iterator(last));
+      columns.erase(first, last);
+    }
+    batch->Keep(kept_);
+  }
+
+ private:
+  std::vector<ColumnFilter> filters_;
+  std::vector<size_t> places_;
+  size_t wanted_, extra_ = 0;
+  std::vector<ColumnVector> spare_;
+  std::vector<uint8_t> mask_;
+  std::vector<uint32_t> kept_;
+};
+
 class ScanReader final : public Reader {
  public:
   ScanReader(AccessContext* context, const CompiledTable* table, ScanSpec spec,
@@ -323,6 +381,7 @@ class ScanReader final : public Reader {
         table_(table),
         spec_(std::move(spec)),
         codec_(entries),
+        filter_(spec_, *codec_),
         items_(std::move(items)),
         entries_(context, spec_.table.get(), std::move(entries), std::move(rows)) {
     const bool needs_ref = spec_.with_row_ref || spec_.lock_rows || !codec_->covering();
@@ -333,16 +392,20 @@ class ScanReader final : public Reader {
   }
 
   Result<bool> Next(RowBatch* batch) override {
-    batch->Reset(codec_->types());
-    while (at_ == entries_.size()) {
-      CELLAR_TRY_ASSIGN(bool more, Load());
-      if (!more) return false;
+    while (true) {
+      filter_.Prepare(batch);
+      batch->Reset(codec_->types());
+      while (at_ == entries_.size()) {
+        CELLAR_TRY_ASSIGN(bool more, Load());
+        if (!more) return false;
+      }
+      const size_t count = std::min(entries_.size() - at_, kBatchRows);
+      batch->Resize(count);
+      CELLAR_TRY(entries_.Decode(at_, count, 0, batch));
+      at_ += count;
+      filter_.Apply(batch);
+      if (batch->size() != 0) return true;
     }
-    const size_t count = std::min(entries_.size() - at_, kBatchRows);
-    batch->Resize(count);
-    CELLAR_TRY(entries_.Decode(at_, count, 0, batch));
-    at_ += count;
-    return true;
   }
 
  private:
@@ -497,6 +560,7 @@ class ScanReader final : public Reader {
   const CompiledTable* table_;
   ScanSpec spec_;
   std::shared_ptr<const ScanCodec> codec_;
+  BatchFilter filter_;
   std::vector<KeyItem> items_;
   std::unique_ptr<PageMerge> merge_;
   MergeRun run_;
@@ -566,7 +630,7 @@ Result<std::unique_ptr<Reader>> OpenScan(AccessContext* context, ScanSpec spec) 
       std::shared_ptr<const ScanCodec> entries,
       compiled->Scan(spec.index, spec.columns, spec.with_row_ref, ScanBytes::kBorrow));
   const IndexCodec& index = entries->index();
-  if (index.primary && spec.spans.size() == 1 && !spec.lock_rows &&
+  if (index.primary && spec.spans.size() == 1 && !spec.lock_rows && spec.filters.empty() &&
       IsPoint(index, spec.spans[0].equal)) {
     std::string key = RowKeyOf(index, spec.spans[0].equal);
     if (compiled->paged()) {
@@ -583,18 +647,22 @@ Result<std::unique_ptr<Reader>> OpenScan(AccessContext* context, ScanSpec spec) 
 Result<std::unique_ptr<Reader>> OpenRangeScan(AccessContext* context, ScanSpec spec,
                                               std::vector<KeyItem> items) {
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*spec.table));
-  CELLAR_TRY_ASSIGN(
-      std::shared_ptr<const ScanCodec> entries,
-      compiled->Scan(spec.index, spec.columns, spec.with_row_ref, ScanBytes::kBorrow));
+  const bool pages =
+      compiled->paged() && spec.index == compiled->primary().index->id && !spec.lock_rows &&
+      std::none_of(items.begin(), items.end(), [](const KeyItem& item) { return item.point; });
+  std::vector<ColumnId> with_filters;
+  std::span<const ColumnId> columns = spec.columns;
+  if (!pages && !spec.filters.empty()) columns = with_filters = BatchFilter::ColumnsOf(spec);
+  CELLAR_TRY_ASSIGN(std::shared_ptr<const ScanCodec> entries,
+                    compiled->Scan(spec.index, columns, spec.with_row_ref, ScanBytes::kBorrow));
+  if (pages) {
+    return OpenPageScan(context, compiled, std::move(spec), std::move(entries), std::move(items));
+  }
   const IndexCodec& index = entries->index();
   std::shared_ptr<const ScanCodec> rows = entries;
   if (!index.primary && (spec.lock_rows || !entries->covering())) {
-    CELLAR_TRY_ASSIGN(rows, compiled->Scan(compiled->primary().index->id, spec.columns,
+    CELLAR_TRY_ASSIGN(rows, compiled->Scan(compiled->primary().index->id, columns,
                                            spec.with_row_ref, ScanBytes::kBorrow));
-  }
-  if (index.primary && compiled->paged() && !spec.lock_rows &&
-      std::none_of(items.begin(), items.end(), [](const KeyItem& item) { return item.point; })) {
-    return OpenPageScan(context, compiled, std::move(spec), std::move(entries), std::move(items));
   }
   return std::unique_ptr<Reader>(std::make_unique<ScanReader>(
       context, compiled, std::move(spec), std::move(entries), std::move(rows), std::move(items)));

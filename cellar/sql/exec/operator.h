@@ -71,14 +71,13 @@ class Operator {
   // Counts what `call` reads as this node's.
   template <typename F>
   auto CountReads(F&& call) {
-    table::AccessStats before = state_.access().stats();
+    if (!state_.env.analyze) return call();
+    const table::AccessStats before = state_.access().stats();
     auto result = call();
-    if (state_.env.analyze) {
-      const table::AccessStats& after = state_.access().stats();
-      counters().trips += after.trips - before.trips;
-      counters().rows_read += after.rows_read - before.rows_read;
-      counters().bytes_read += after.bytes_read - before.bytes_read;
-    }
+    const table::AccessStats& after = state_.access().stats();
+    counters().trips += after.trips - before.trips;
+    counters().rows_read += after.rows_read - before.rows_read;
+    counters().bytes_read += after.bytes_read - before.bytes_read;
     return result;
   }
 

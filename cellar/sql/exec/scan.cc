@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cellar/sql/exec/operator.h"
+#include "cellar/sql/exec/scan_conditions.h"
 #include "cellar/sql/exec/spans.h"
 
 namespace cellar::sql::exec {
@@ -73,8 +74,7 @@ class ValuesOperator : public Operator {
 class ScanOperator : public Operator {
  public:
   ScanOperator(const PlanNode& node, ExecState* state)
-      : Operator(node, state), scan_(node.As<ScanNode>()) {
-    if (scan_.filter) filter_.emplace(scan_.filter.get());
+      : Operator(node, state), scan_(node.As<ScanNode>()), conditions_(scan_) {
     state->scans.push_back(this);
   }
   void Release() override { reader_.reset(); }
@@ -88,7 +88,7 @@ class ScanOperator : public Operator {
     if (spec.spans.empty()) return Status();
     spec.table = scan_.table;
     spec.index = scan_.index;
-    spec.columns = scan_.columns;
+    if (!conditions_.Prepare(context(), &spec)) return Status();
     spec.reverse = scan_.reverse;
     spec.limit_hint = scan_.limit_hint;
     spec.with_row_ref = scan_.with_row_ref;
@@ -100,8 +100,14 @@ class ScanOperator : public Operator {
     return Status();
   }
   Result<RowBatch*> DoNext() override {
+    const size_t width = node_.output.size();
     while (reader_ != nullptr) {
       CELLAR_TRY(state_.CheckCancel());
+      std::vector<ColumnVector>& columns = batch_.columns();
+      while (!spare_.empty()) {  // the memory of columns that were taken out
+        columns.push_back(std::move(spare_.back()));
+        spare_.pop_back();
+      }
       Result<bool> more = CountReads([this] { return reader_->Next(&batch_); });
       if (!more.ok()) return std::move(more).status();
       if (!*more) {
@@ -109,12 +115,17 @@ class ScanOperator : public Operator {
         break;
       }
       if (batch_.size() == 0) continue;
-      if (!filter_) return &batch_;
+      Evaluator* filter = conditions_.filter();
+      if (filter == nullptr) return &batch_;
       arena_.Reset();
       context().set_arena(&arena_);
       passing_.clear();
-      CELLAR_TRY(filter_->Filter(batch_, Selection{nullptr, batch_.size()}, context(), &passing_));
+      CELLAR_TRY(filter->Filter(batch_, Selection{nullptr, batch_.size()}, context(), &passing_));
       if (passing_.empty()) continue;
+      while (columns.size() > width) {
+        spare_.push_back(std::move(columns.back()));
+        columns.pop_back();
+      }
       batch_.Keep(passing_);
       return &batch_;
     }
@@ -123,10 +134,11 @@ class ScanOperator : public Operator {
 
  private:
   const ScanNode& scan_;
-  std::optional<Evaluator> filter_;
+  ScanConditions conditions_;
   std::unique_ptr<table::Reader> reader_;
   Arena span_arena_, arena_;
   RowBatch batch_;
+  std::vector<ColumnVector> spare_;
   std::vector<uint32_t> passing_;
 };
 

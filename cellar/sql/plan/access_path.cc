@@ -682,13 +682,14 @@ Result<Phys> Physical::MakeScan(LogicalGet& get, AccessPath path, std::vector<Ex
   for (size_t i = 0; i < conditions.size(); ++i) {
     if (!path.consumed[i]) filter.push_back(std::move(conditions[i]));
   }
-  IdSet wanted = Expand(request.needed);
-  for (const ExprPtr& condition : filter) AddIds(s_, *condition, &wanted);
-  wanted = Expand(wanted);
+  IdSet wanted = Expand(request.needed), filtered_by;
+  for (const ExprPtr& condition : filter) AddIds(s_, *condition, &filtered_by);
+  filtered_by = Expand(filtered_by);
+  const bool filter_columns = get.row_ref < 0 && get.lock == RowLock::kNone;
+  if (!filter_columns) wanted.AddAll(filtered_by);
   Phys out;
   // In the order that the caller wants them, when that needs no more columns.
-  bool direct =
-      request.exact != nullptr && get.row_ref < 0 && filter.empty() && !request.exact->empty();
+  bool direct = request.exact != nullptr && get.row_ref < 0 && !request.exact->empty();
   if (direct) {
     for (int id : *request.exact) {
       direct = direct && std::find(get.ids.begin(), get.ids.end(), id) != get.ids.end() &&
@@ -711,6 +712,14 @@ Result<Phys> Physical::MakeScan(LogicalGet& get, AccessPath path, std::vector<Ex
       out.cols.push_back(get.ids[i]);
     }
   }
+  std::vector<int> filter_cols = out.cols;
+  for (size_t i = 0; i < get.ids.size() && filter_columns; ++i) {
+    const int id = get.ids[i];
+    if (!filtered_by.Has(id) || std::count(out.cols.begin(), out.cols.end(), id) != 0) continue;
+    node->filter_columns.push_back(get.columns[i]);
+    node->filter_names.push_back(OutputOf(id).name);
+    filter_cols.push_back(id);
+  }
   if (get.row_ref >= 0) {
     node->with_row_ref = true;
     out.cols.push_back(get.row_ref);
@@ -726,7 +735,7 @@ Result<Phys> Physical::MakeScan(LogicalGet& get, AccessPath path, std::vector<Ex
   });
   bool subplan = !filter.empty() && HasSubplan(*filter.back());
   bool filtered = !filter.empty();
-  CELLAR_TRY(FinalizeAll(&filter, out.cols));
+  CELLAR_TRY(FinalizeAll(&filter, filter_cols));
   node->filter = JoinConjuncts(std::move(filter));
   bool order_kept = request.order.empty() || path.ordered;
   if (request.limit != kUnlimited && order_kept && !filtered) {

@@ -36,6 +36,22 @@ TEST_F(AccessPath, ColumnsInAnotherOrderNeedNoProjection) {
   EXPECT_EQ((*plan)->root->kind, PlanKind::kScan);
 }
 
+TEST_F(AccessPath, WhatOnlyTheFilterReadsIsNotInTheOutput) {
+  auto plan = TryPlan("SELECT b, id FROM t WHERE d + 1 > 5 AND c < 'now'");
+  ASSERT_TRUE(plan.ok());
+  ASSERT_EQ((*plan)->root->kind, PlanKind::kScan) << "no projection takes it out again";
+  const auto& scan = (*plan)->root->As<ScanNode>();
+  EXPECT_EQ(scan.output.size(), 2u);
+  EXPECT_EQ(scan.columns.size(), 2u);
+  EXPECT_EQ(scan.filter_columns.size(), 2u);
+  EXPECT_EQ(scan.filter_names, (std::vector<std::string>{"c", "d"}));
+  auto locked = TryPlan("SELECT b FROM t WHERE d > 5 FOR UPDATE");
+  ASSERT_TRUE(locked.ok());
+  const PlanNode* node = (*locked)->root.get();
+  while (!node->children.empty()) node = node->children[0].get();
+  EXPECT_TRUE(node->As<ScanNode>().filter_columns.empty());
+}
+
 TEST_F(AccessPath, RangesAndBetween) {
   EXPECT_EQ(Explain("SELECT id FROM t WHERE id > 5 AND id <= 9"),
             "Index Scan using t_pkey on t\n"

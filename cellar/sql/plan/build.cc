@@ -30,22 +30,24 @@ void Physical::SetOutput(Phys* phys) {
   std::vector<OutputColumn>& output = phys->node->output;
   output.clear();
   output.reserve(phys->cols.size());
-  for (int id : phys->cols) {
-    const ColumnInfo& info = s_.column(id);
-    OutputColumn column;
-    if (s_.relations > 1 && !info.qualifier.empty()) {
-      column.name.reserve(info.qualifier.size() + 1 + info.name.size());
-      column.name += info.qualifier;
-      column.name += '.';
-      column.name += info.name;
-    } else {
-      column.name = info.name;
-    }
-    column.type = info.type;
-    column.table_oid = info.table_oid;
-    column.attnum = info.attnum;
-    output.push_back(std::move(column));
+  for (int id : phys->cols) output.push_back(OutputOf(id));
+}
+
+OutputColumn Physical::OutputOf(int id) const {
+  const ColumnInfo& info = s_.column(id);
+  OutputColumn column;
+  if (s_.relations > 1 && !info.qualifier.empty()) {
+    column.name.reserve(info.qualifier.size() + 1 + info.name.size());
+    column.name += info.qualifier;
+    column.name += '.';
+    column.name += info.name;
+  } else {
+    column.name = info.name;
   }
+  column.type = info.type;
+  column.table_oid = info.table_oid;
+  column.attnum = info.attnum;
+  return column;
 }
 
 bool Physical::Satisfies(const std::vector<OrderKey>& have,

@@ -208,7 +208,8 @@ class Explainer {
         if (index->primary && IsWhole(scan.spans) && !scan.reverse) {
           return "Seq Scan on " + On(*scan.table, scan.alias);
         }
-        bool only = !index->primary && IndexHolds(*scan.table, *index, scan.columns);
+        bool only = !index->primary && IndexHolds(*scan.table, *index, scan.columns) &&
+                    IndexHolds(*scan.table, *index, scan.filter_columns);
         return fmt::format("Index {}Scan {}using {} on {}", only ? "Only " : "",
                            scan.reverse ? "Backward " : "", index->name,
                            On(*scan.table, scan.alias));
@@ -285,7 +286,11 @@ class Explainer {
           }
           Detail(indent, "Spans", std::move(text));
         }
-        if (n.filter != nullptr) Detail(indent, "Filter", ExprToString(*n.filter, own));
+        if (n.filter != nullptr) {
+          Names names = own;
+          names.insert(names.end(), n.filter_names.begin(), n.filter_names.end());
+          Detail(indent, "Filter", ExprToString(*n.filter, names));
+        }
         if (n.lock != RowLock::kNone && plan_.kind == StatementKind::kSelect) {
           Detail(indent, "Lock Rows",
                  n.lock == RowLock::kBlock        ? "wait"

@@ -137,6 +137,7 @@ class Physical {
   Result<Phys> SortBy(Phys child, const std::vector<OrderKey>& keys, ExprPtr top);
   Result<Phys> BuildFirstOf(LogicalAggregate& node);
   void SetOutput(Phys* phys);
+  OutputColumn OutputOf(int id) const;
   bool Satisfies(const std::vector<OrderKey>& have, const std::vector<OrderKey>& wanted) const;
 
   // build_dml.cc

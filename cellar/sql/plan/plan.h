@@ -112,7 +112,11 @@ struct ScanNode : PlanNode {
   std::vector<catalog::ColumnId> columns;
   bool reverse = false;
   bool unique_point = false;  // every span is a full key of a unique index: at most one row each
-  ExprPtr filter;             // over the output; what the spans do not say
+  ExprPtr filter;             // over the output, then filter_columns; what the spans do not say
+  // Columns that the filter alone needs, which the output lacks, and their names for EXPLAIN. None
+  // when rows are locked or referred to.
+  std::vector<catalog::ColumnId> filter_columns;
+  std::vector<std::string> filter_names;
   uint64_t limit_hint = 0;
   RowLock lock = RowLock::kNone;
   bool with_row_ref = false;
