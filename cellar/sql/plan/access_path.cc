@@ -415,6 +415,14 @@ Spans SpansOf(const LogicalGet& get, const catalog::IndexDescriptor& index,
   return out;
 }
 
+// What a scan of the primary index costs a row, where these columns are read.
+double RowScanCost(const LogicalGet& get, const IdSet& needed) {
+  if (get.table->layout != catalog::Layout::kPages) return kRowScanCost;
+  const auto values =
+      std::count_if(get.ids.begin(), get.ids.end(), [&](int id) { return needed.Has(id); });
+  return kPagedRowCost + kPagedValueCost * static_cast<double>(values);
+}
+
 }  // namespace
 
 bool Physical::Covers(const LogicalGet& get, const catalog::IndexDescriptor& index,
@@ -575,8 +583,8 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
         path.reverse = true;
       }
     }
-    double per_row =
-        index.primary ? kRowScanCost : kIndexEntryCost + (path.covering ? 0 : kRowFetchCost);
+    double per_row = index.primary ? RowScanCost(get, needed)
+                                   : kIndexEntryCost + (path.covering ? 0 : kRowFetchCost);
     double seeks = kSeekCost * std::max<double>(1, static_cast<double>(spans.spans.size()) *
                                                        (spans.values > 1 ? 0.3 : 1));
     path.full_cost = seeks + rows * per_row + rows * kFilterCost * (conditions.empty() ? 0 : 1);
@@ -804,8 +812,8 @@ std::optional<LookupPath> Physical::ChooseLookup(const LogicalGet& get, const Id
     path.unique = index.unique && path.keys.size() == index.key.size();
     path.matches = path.unique ? 1 : std::max(1.0, table_rows * fraction);
     path.covering = Covers(get, index, needed);
-    double per_row =
-        index.primary ? kRowScanCost : kIndexEntryCost + (path.covering ? 0 : kRowFetchCost);
+    double per_row = index.primary ? RowScanCost(get, needed)
+                                   : kIndexEntryCost + (path.covering ? 0 : kRowFetchCost);
     path.cost = kSeekCost + path.matches * per_row;
     if (!best.has_value() || path.cost < best->cost) best = std::move(path);
   }

@@ -2,8 +2,7 @@
 // layer.
 //
 // Build consumes a logical tree. A condition travels down with the call until a node can use it:
-// scans turn it into spans, joins into keys, the rest becomes filters. Costs are nanoseconds on the
-// packed-row layout.
+// scans turn it into spans, joins into keys, the rest becomes filters. Costs are nanoseconds.
 #pragma once
 
 #include <limits>
@@ -20,9 +19,10 @@ namespace cellar::sql::planning {
 
 inline constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-// Costs in nanoseconds.
+// Costs in nanoseconds. A row that lies in a page costs next to nothing to pass over, and a value
+// of it little more; the other scan costs are those of one key of the engine (docs/speed.md).
 inline constexpr double kRowScanCost = 100, kIndexEntryCost = 90, kRowFetchCost = 1750,
-                        kSeekCost = 3000;
+                        kSeekCost = 3000, kPagedRowCost = 3, kPagedValueCost = 1.5;
 inline constexpr double kFilterCost = 10, kHashBuildCost = 60, kHashProbeCost = 45,
                         kSortFactor = 40, kVirtualRowCost = 1000, kPairCost = 15,
                         kSubplanCost = 5000;
