@@ -336,7 +336,6 @@ const char* Chunk::DecodeDictionary(uint32_t first, uint32_t count, size_t at,
 }
 
 const char* Chunk::DecodeBytes(uint32_t first, uint32_t count, std::string_view* out) const {
-  if (count == 0) return nullptr;
   if (code_bits_ == 0) {
     const char* next = bytes_ + size_t{first} * base_length_;
     for (uint32_t i = 0; i < count; ++i, next += base_length_) out[i] = {next, base_length_};
@@ -347,9 +346,17 @@ const char* Chunk::DecodeBytes(uint32_t first, uint32_t count, std::string_view*
   if (!FindBytes(first, &start, &size)) return kBadLengths;
   uint32_t lengths[kMaxPageRows];
   Loops().lengths(codes_, code_bits_, first, count, base_length_, lengths);
+  // What the lengths say and what the starts of blocks say must agree.
   uint64_t total = start;
-  for (uint32_t i = 0; i < count; ++i) total += lengths[i];
-  if (total > bytes_size_) return kBadLengths;
+  for (uint32_t i = 0; i < count;) {
+    const uint32_t row = first + i;
+    if (row != 0 && row % kRowsPerAnchor == 0 && total != Anchor(row / kRowsPerAnchor - 1)) {
+      return kBadLengths;
+    }
+    const uint32_t end = std::min(count, i + kRowsPerAnchor - row % kRowsPerAnchor);
+    for (; i < end; ++i) total += lengths[i];
+  }
+  if (total > bytes_size_ || (first + count == rows_ && total != bytes_size_)) return kBadLengths;
   const char* next = bytes_ + start;
   for (uint32_t i = 0; i < count; ++i) {
     out[i] = {next, lengths[i]};
@@ -363,6 +370,7 @@ Status Chunk::Decode(uint32_t first, uint32_t count, size_t at, ColumnVector* co
       column->physical() != PhysicalOfEncoding(encoding_)) {
     return BadChunk("it has too few rows");
   }
+  if (count == 0) return Status();
   uint8_t* nulls = column->nulls() + at;
   DecodeNulls(first, count, nulls);
   if (nulls_ != nullptr) column->set_has_nulls();
@@ -387,7 +395,7 @@ Status Chunk::Decode(uint32_t first, uint32_t count, size_t at, ColumnVector* co
     case ChunkEncoding::kDouble: {
       double* out = column->doubles() + at;
       if (code_bits_ == 64) {
-        if (count > 0) std::memcpy(out, codes_ + size_t{8} * first, size_t{8} * count);
+        std::memcpy(out, codes_ + size_t{8} * first, size_t{8} * count);
       } else {
         for (uint32_t i = 0; i < count; ++i) out[i] = DoubleAt(first + i);
       }
@@ -428,9 +436,38 @@ Status Chunk::Gather(std::span<const uint32_t> rows, size_t at, ColumnVector* co
   if (at + rows.size() > column->size() || column->physical() != PhysicalOfEncoding(encoding_)) {
     return BadChunk("it has too few rows");
   }
+  if (rows.empty()) return Status();
+  // From this many on one pass over all lengths costs less than finding each row's bytes.
+  constexpr size_t kManyRows = 32;
+  if (encoding_ == ChunkEncoding::kBytes && rows.size() >= kManyRows && rows.back() < rows_) {
+    std::string_view values[kMaxPageRows];
+    const uint32_t first = rows.front();
+    const char* wrong = DecodeBytes(first, rows.back() + 1 - first, values);
+    if (wrong != nullptr) return BadChunk(wrong);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (IsNull(rows[i])) {
+        column->SetNull(at + i);
+        continue;
+      }
+      const std::string_view value = values[rows[i] - first];
+      if (checked_ && !IsValidStored(value, type_)) return BadChunk(kBadValue);
+      column->Set(at + i, Datum::Bytes(value));
+    }
+    return Status();
+  }
   for (size_t i = 0; i < rows.size(); ++i) {
-    CELLAR_TRY_ASSIGN(Datum value, Get(rows[i]));
-    column->Set(at + i, value);
+    const uint32_t row = rows[i];
+    if (row >= rows_) return BadChunk("it has too few rows");
+    if (IsNull(row)) {
+      column->SetNull(at + i);
+    } else if (column->physical() == Physical::kInt64) {
+      column->Set(at + i, Datum::Int(IntAt(row)));
+    } else if (column->physical() == Physical::kDouble) {
+      column->Set(at + i, Datum::Double(DoubleAt(row)));
+    } else {
+      CELLAR_TRY_ASSIGN(Datum value, Get(row));
+      column->Set(at + i, value);
+    }
   }
   return Status();
 }

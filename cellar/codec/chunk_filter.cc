@@ -85,6 +85,12 @@ int64_t LeastDecimal(double value, double power, bool above) {
   return n;
 }
 
+// Are values of this type in the order of their bytes?
+bool IsOrderedByBytes(Type type) {
+  return !type.array &&
+         (type.id == TypeId::kText || type.id == TypeId::kVarchar || type.id == TypeId::kBytea);
+}
+
 bool DecideBounds(int order, FilterOp op) {
   switch (op) {
     case FilterOp::kEqual: return order == 0;
@@ -142,9 +148,39 @@ Verdict Chunk::Judge(const ValueFilter& filter) const {
 
 void Chunk::FilterDoubles(const ValueFilter& filter, uint32_t first, uint32_t count,
                           uint8_t* mask) const {
-  for (uint32_t i = 0; i < count; ++i) {
-    if (mask[i] == 0) continue;
-    mask[i] = PassesFilter(Datum::Double(DoubleAt(first + i)), type_, filter) ? 1 : 0;
+  const double constant = filter.value.double_value();
+  if (std::isnan(constant)) {
+    for (uint32_t i = 0; i < count; ++i) {
+      if (mask[i] == 0) continue;
+      mask[i] = PassesFilter(Datum::Double(DoubleAt(first + i)), type_, filter) ? 1 : 0;
+    }
+    return;
+  }
+  const auto apply = [&](auto passes) {
+    if (code_bits_ == 32) {
+      const char* values = codes_ + size_t{4} * first;
+      for (uint32_t i = 0; i < count; ++i) {
+        const double value = Load<float>(values + size_t{4} * i);
+        mask[i] = static_cast<uint8_t>(mask[i] & (passes(value) ? 1 : 0));
+      }
+    } else {
+      const char* values = codes_ + size_t{8} * first;
+      for (uint32_t i = 0; i < count; ++i) {
+        const auto value = Load<double>(values + size_t{8} * i);
+        mask[i] = static_cast<uint8_t>(mask[i] & (passes(value) ? 1 : 0));
+      }
+    }
+  };
+  // A NaN is greater than the constant: it fails the first three and passes their opposites.
+  switch (filter.op) {
+    case FilterOp::kEqual: return apply([=](double v) { return v == constant; });
+    case FilterOp::kLess: return apply([=](double v) { return v < constant; });
+    case FilterOp::kLessOrEqual: return apply([=](double v) { return v <= constant; });
+    case FilterOp::kNotEqual: return apply([=](double v) { return !(v == constant); });
+    case FilterOp::kGreaterOrEqual: return apply([=](double v) { return !(v < constant); });
+    case FilterOp::kGreater: return apply([=](double v) { return !(v <= constant); });
+    case FilterOp::kIsNull:
+    case FilterOp::kIsNotNull: return;
   }
 }
 
@@ -165,6 +201,18 @@ const char* Chunk::FilterBytes(const ValueFilter& filter, uint32_t first, uint32
                                uint8_t* mask) const {
   std::string_view values[kMaxPageRows];
   if (const char* wrong = DecodeBytes(first, count, values); wrong != nullptr) return wrong;
+  if (IsOrderedByBytes(type_)) {
+    const std::string_view constant = filter.value.bytes();
+    const bool equality = filter.op == FilterOp::kEqual || filter.op == FilterOp::kNotEqual;
+    const uint8_t flip = filter.op == FilterOp::kNotEqual ? 1 : 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (mask[i] == 0) continue;
+      const bool passes = equality ? (values[i] == constant ? 1 : 0) != flip
+                                   : DecideBounds(values[i].compare(constant), filter.op);
+      mask[i] = passes ? 1 : 0;
+    }
+    return nullptr;
+  }
   for (uint32_t i = 0; i < count; ++i) {
     if (mask[i] == 0) continue;
     if (checked_ && !IsValidStored(values[i], type_)) return kBadValue;
@@ -176,6 +224,7 @@ const char* Chunk::FilterBytes(const ValueFilter& filter, uint32_t first, uint32
 Status Chunk::Filter(const ValueFilter& filter, uint32_t first, uint32_t count,
                      uint8_t* mask) const {
   if (first > rows_ || count > rows_ - first) return BadChunk("it has too few rows");
+  if (count == 0) return Status();
   if (nulls_ != nullptr) {
     uint8_t nulls[kMaxPageRows];
     DecodeNulls(first, count, nulls);
@@ -183,7 +232,7 @@ Status Chunk::Filter(const ValueFilter& filter, uint32_t first, uint32_t count,
     for (uint32_t i = 0; i < count; ++i) {
       mask[i] = static_cast<uint8_t>(mask[i] & (nulls[i] ^ flip));
     }
-  } else if (filter.op == FilterOp::kIsNull && count > 0) {
+  } else if (filter.op == FilterOp::kIsNull) {
     std::memset(mask, 0, count);
   }
   if (filter.op == FilterOp::kIsNull || filter.op == FilterOp::kIsNotNull) return Status();
@@ -191,15 +240,10 @@ Status Chunk::Filter(const ValueFilter& filter, uint32_t first, uint32_t count,
   const char* wrong = nullptr;
   switch (encoding_) {
     case ChunkEncoding::kSequence:
-      for (uint32_t i = 0; i < count; ++i) {
-        if (mask[i] == 0) continue;
-        mask[i] = PassesFilter(Datum::Int(IntAt(first + i)), type_, filter) ? 1 : 0;
-      }
-      break;
     case ChunkEncoding::kFrame:
     case ChunkEncoding::kDecimal: {
       Place place;
-      if (encoding_ == ChunkEncoding::kFrame) {
+      if (encoding_ != ChunkEncoding::kDecimal) {
         const int64_t value = filter.value.int_value();
         const bool last = value == INT64_MAX;
         place = PlaceOf(least_, value, false, last ? value : value + 1, last);
@@ -215,7 +259,15 @@ Status Chunk::Filter(const ValueFilter& filter, uint32_t first, uint32_t count,
       }
       const CodeRange range = RangeOf(place, filter.op);
       if (range.empty) {
-        if (!range.negate && count > 0) std::memset(mask, 0, count);
+        if (!range.negate) std::memset(mask, 0, count);
+        break;
+      }
+      if (encoding_ == ChunkEncoding::kSequence) {
+        uint64_t codes[kMaxPageRows];
+        const uint64_t base = static_cast<uint64_t>(IntAt(first)) - static_cast<uint64_t>(least_);
+        for (uint32_t i = 0; i < count; ++i) codes[i] = base + i * static_cast<uint64_t>(step_);
+        Loops().range(reinterpret_cast<const char*>(codes), 64, 0, count, range.least,
+                      range.greatest, range.negate, mask);
         break;
       }
       Loops().range(codes_, code_bits_, first, count, range.least, range.greatest, range.negate,

@@ -1,12 +1,14 @@
 // What keys and rows cost. The targets are in docs/formats/key.md and row.md, "Cost".
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
 
 #include "cellar/codec/key.h"
 #include "cellar/codec/key_bytes.h"
+#include "cellar/codec/page.h"
 #include "cellar/codec/random_values.h"
 #include "cellar/codec/row.h"
 
@@ -229,6 +231,130 @@ void DecodeRow(benchmark::State& state) {
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(DecodeRow)->Args({1, 0})->Args({2, 0})->Args({10, 0})->Args({10, 1});
+
+// ---- Pages: ns per row ----
+
+void CountRows(benchmark::State& state, size_t rows) {
+  state.counters["ns_per_row"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(rows) * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
+// An id, a number of 3 bytes, one of 5 with NULLs, a price, a flag, one of 20 words, a text.
+RowBatch PageBatch(size_t rows) {
+  RandomValues random(3);
+  const std::vector<Type> types = {MakeType(TypeId::kInt8),   MakeType(TypeId::kInt4),
+                                   MakeType(TypeId::kInt8),   MakeType(TypeId::kFloat8),
+                                   MakeType(TypeId::kBool),   MakeType(TypeId::kText),
+                                   MakeType(TypeId::kVarchar)};
+  RowBatch batch;
+  batch.Reset(types);
+  for (size_t i = 0; i < rows; ++i) {
+    const std::string word = "word " + std::to_string(random.Below(20));
+    const std::string text(20 + random.Below(25), static_cast<char>('a' + random.Below(26)));
+    Datum code = Datum::Int(static_cast<int64_t>(random.Bits() >> 24));
+    if (random.OneIn(10)) code = Datum();
+    const auto cents = static_cast<double>(random.Below(10000000));
+    Datum row[] = {Datum::Int(static_cast<int64_t>(i)),
+                   Datum::Int(static_cast<int64_t>(random.Below(1000000))),
+                   code,
+                   Datum::Double(cents / 100),
+                   Datum::Bool(random.OneIn(2)),
+                   Datum::Bytes(word),
+                   Datum::Bytes(text)};
+    batch.AppendRow(row);
+  }
+  return batch;
+}
+
+std::string MakePage(const RowBatch& batch, std::string page = {}) {
+  std::vector<RowColumn> columns;
+  std::vector<uint32_t> positions;
+  for (const ColumnVector& column : batch.columns()) {
+    positions.push_back(static_cast<uint32_t>(columns.size()));
+    columns.push_back({ColumnId{static_cast<uint32_t>(columns.size() + 1)}, column.type()});
+  }
+  const RowFormat format = *RowFormat::Make(1, columns);
+  PageRows rows;
+  rows.format = &format;
+  rows.batch = &batch;
+  rows.positions = positions;
+  rows.count = batch.size();
+  rows.keys = PageKeys::kInt;
+  page.clear();
+  (void)AppendPage(rows, &page);
+  return page;
+}
+
+void AppendPageOfSevenColumns(benchmark::State& state) {
+  const RowBatch batch = PageBatch(static_cast<size_t>(state.range(0)));
+  std::string page;
+  for (auto _ : state) page = MakePage(batch, std::move(page));
+  CountRows(state, batch.size());
+}
+BENCHMARK(AppendPageOfSevenColumns)->Arg(128)->Arg(1024);
+
+void ParsePage(benchmark::State& state) {
+  const std::string page = MakePage(PageBatch(1024));
+  PageView view;
+  for (auto _ : state) benchmark::DoNotOptimize(view.Parse(page).ok());
+}
+BENCHMARK(ParsePage);
+
+// range(0): the column.
+void DecodeChunk(benchmark::State& state) {
+  const RowBatch batch = PageBatch(1024);
+  const std::string page = MakePage(batch);
+  const auto at = static_cast<uint32_t>(state.range(0));
+  PageView view;
+  (void)view.Parse(page);
+  ColumnVector column(batch.column(at).type());
+  column.Resize(1024);
+  for (auto _ : state) {
+    Chunk chunk;
+    (void)view.GetChunk(at, column.type(), &chunk);
+    benchmark::DoNotOptimize(chunk.Decode(0, 1024, 0, &column).ok());
+    benchmark::ClobberMemory();
+  }
+  CountRows(state, 1024);
+}
+BENCHMARK(DecodeChunk)->DenseRange(0, 6);
+
+void FilterChunk(benchmark::State& state) {
+  const RowBatch batch = PageBatch(1024);
+  const std::string page = MakePage(batch);
+  const auto at = static_cast<uint32_t>(state.range(0));
+  PageView view;
+  (void)view.Parse(page);
+  Chunk chunk;
+  (void)view.GetChunk(at, batch.column(at).type(), &chunk);
+  ValueFilter filter{FilterOp::kLess, batch.column(at).Get(7)};
+  if (filter.value.is_null()) filter.value = batch.column(at).Get(8);
+  std::vector<uint8_t> mask(1024);
+  for (auto _ : state) {
+    std::fill(mask.begin(), mask.end(), 1);
+    benchmark::DoNotOptimize(chunk.Filter(filter, 0, 1024, mask.data()).ok());
+    benchmark::ClobberMemory();
+  }
+  CountRows(state, 1024);
+}
+BENCHMARK(FilterChunk)->DenseRange(0, 6);
+
+void GetFromChunk(benchmark::State& state) {
+  const RowBatch batch = PageBatch(1024);
+  const std::string page = MakePage(batch);
+  const auto at = static_cast<uint32_t>(state.range(0));
+  PageView view;
+  (void)view.Parse(page);
+  Chunk chunk;
+  (void)view.GetChunk(at, batch.column(at).type(), &chunk);
+  uint32_t row = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(chunk.Get(row).ok());
+    row = (row + 37) % 1024;
+  }
+}
+BENCHMARK(GetFromChunk)->DenseRange(0, 6);
 
 }  // namespace
 }  // namespace cellar::codec

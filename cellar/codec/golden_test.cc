@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "cellar/codec/key.h"
+#include "cellar/codec/page.h"
 #include "cellar/codec/patch.h"
 #include "cellar/codec/random_values.h"
 #include "cellar/codec/row.h"
@@ -152,6 +153,76 @@ TEST(Golden, Patches) {
     }
     EXPECT_FALSE(*reader->Next(&column, &value_bytes, &null));
     EXPECT_EQ(ToHex(patch), line[3]);
+  }
+}
+
+TEST(Golden, Pages) {
+  Arena arena;
+  for (const std::vector<std::string>& line : ReadGolden("page.golden", 6)) {
+    SCOPED_TRACE(::testing::PrintToString(line));
+    std::vector<RowColumn> columns;
+    std::vector<Type> types;
+    std::vector<uint32_t> positions;
+    std::vector<std::vector<Datum>> values;
+    for (const std::string& column : Split(line[4], "; ")) {
+      const size_t colon = column.find(':');
+      types.push_back(ParseType(column.substr(0, colon)));
+      positions.push_back(static_cast<uint32_t>(columns.size()));
+      columns.push_back({ColumnId{static_cast<uint32_t>(columns.size() + 1)}, types.back()});
+      values.emplace_back();
+      if (colon + 2 >= column.size()) continue;
+      for (const std::string& text : Split(column.substr(colon + 2), " ")) {
+        values.back().push_back(ParseValue(text == "EMPTY" ? "" : text, types.back(), &arena));
+      }
+    }
+    const size_t count = values[0].size();
+    RowFormat format = *RowFormat::Make(static_cast<uint32_t>(std::stoul(line[1])), columns);
+    RowBatch batch;
+    batch.Reset(types);
+    batch.Resize(count);
+    for (size_t i = 0; i < types.size(); ++i) {
+      ASSERT_EQ(values[i].size(), count);
+      for (size_t row = 0; row < count; ++row) batch.column(i).Set(row, values[i][row]);
+    }
+    const std::string fence = line[2] == "-" ? "" : FromHex(line[2]);
+    std::vector<std::string> keys;
+    if (line[3] != "-" && line[3] != "none") {
+      for (const std::string& key : Split(line[3], " ")) keys.push_back(FromHex(key));
+    }
+    const std::vector<std::string_view> refs(keys.begin(), keys.end());
+    PageRows rows;
+    rows.format = &format;
+    rows.batch = &batch;
+    rows.positions = positions;
+    rows.count = count;
+    rows.keys = line[3] == "-" ? PageKeys::kInt : PageKeys::kRefs;
+    rows.refs = refs;
+    rows.fence = fence;
+    std::string page;
+    ASSERT_TRUE(AppendPage(rows, &page).ok());
+    EXPECT_EQ(ToHex(page), line[5]);
+
+    page = FromHex(line[5]);
+    PageView view;
+    Status status = view.Parse(page);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_TRUE(view.VerifyChecksum().ok());
+    EXPECT_EQ(view.fence(), fence);
+    EXPECT_EQ(view.keys(), rows.keys);
+    for (uint32_t row = 0; row < refs.size(); ++row) {
+      EXPECT_EQ(std::string(view.key_prefix()) + std::string(view.key_suffix(row)), refs[row]);
+    }
+    for (uint32_t i = 0; i < types.size(); ++i) {
+      Chunk chunk;
+      status = view.GetChunk(i, types[i], &chunk);
+      ASSERT_TRUE(status.ok()) << status.ToString();
+      ColumnVector column(types[i]);
+      column.Resize(count);
+      ASSERT_TRUE(chunk.Decode(0, static_cast<uint32_t>(count), 0, &column).ok());
+      for (size_t row = 0; row < count; ++row) {
+        EXPECT_EQ(TextOf(column.Get(row), types[i]), TextOf(values[i][row], types[i]));
+      }
+    }
   }
 }
 

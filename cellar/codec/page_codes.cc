@@ -9,6 +9,8 @@
 #endif
 
 #define CELLAR_LOOP [[gnu::always_inline]] inline
+// A lambda takes its attributes between parameters and body.
+#define CELLAR_INLINE __attribute__((always_inline))
 
 namespace cellar::codec::internal {
 namespace {
@@ -69,33 +71,34 @@ CELLAR_LOOP void ForCodes(const char* codes, uint32_t bits, size_t first, size_t
         const size_t n = count - start < kBlock ? count - start : kBlock;
         Unpack(codes, bits, first + start, n, block);
         const uint8_t* unpacked = block;
-        visit([unpacked](size_t i) { return unpacked[i]; }, start, n);
+        visit([unpacked](size_t i) CELLAR_INLINE { return unpacked[i]; }, start, n);
       }
       return;
     }
-    case 8: return visit([p](size_t i) { return LoadAt<uint8_t>(p, i); }, 0, count);
-    case 16: return visit([p](size_t i) { return LoadAt<uint16_t>(p, i); }, 0, count);
+    case 8: return visit([p](size_t i) CELLAR_INLINE { return LoadAt<uint8_t>(p, i); }, 0, count);
+    case 16: return visit([p](size_t i) CELLAR_INLINE { return LoadAt<uint16_t>(p, i); }, 0, count);
     case 24:
       return visit(
-          [p](size_t i) {
+          [p](size_t i) CELLAR_INLINE {
             return static_cast<uint32_t>(Load<uint16_t>(p + 3 * i)) |
                    static_cast<uint32_t>(static_cast<uint8_t>(p[3 * i + 2])) << 16;
           },
           0, count);
-    case 32: return visit([p](size_t i) { return LoadAt<uint32_t>(p, i); }, 0, count);
-    case 64: return visit([p](size_t i) { return LoadAt<uint64_t>(p, i); }, 0, count);
+    case 32: return visit([p](size_t i) CELLAR_INLINE { return LoadAt<uint32_t>(p, i); }, 0, count);
+    case 64: return visit([p](size_t i) CELLAR_INLINE { return LoadAt<uint64_t>(p, i); }, 0, count);
     default: {
       const size_t width = bits / 8;
       const uint64_t mask = (uint64_t{1} << bits) - 1;
-      return visit([p, width, mask](size_t i) { return Load<uint64_t>(p + width * i) & mask; }, 0,
-                   count);
+      return visit([p, width, mask](size_t i)
+                       CELLAR_INLINE { return Load<uint64_t>(p + width * i) & mask; },
+                   0, count);
     }
   }
 }
 
 CELLAR_LOOP void IntsLoop(const char* codes, uint32_t bits, size_t first, size_t count,
                           uint64_t base, int64_t* out) {
-  ForCodes(codes, bits, first, count, [=](auto load, size_t start, size_t n) {
+  ForCodes(codes, bits, first, count, [=](auto load, size_t start, size_t n) CELLAR_INLINE {
     for (size_t i = 0; i < n; ++i) {
       out[start + i] = static_cast<int64_t>(base + uint64_t{load(i)});
     }
@@ -104,7 +107,7 @@ CELLAR_LOOP void IntsLoop(const char* codes, uint32_t bits, size_t first, size_t
 
 CELLAR_LOOP void DecimalsLoop(const char* codes, uint32_t bits, size_t first, size_t count,
                               int64_t base, double divisor, double* out) {
-  ForCodes(codes, bits, first, count, [=](auto load, size_t start, size_t n) {
+  ForCodes(codes, bits, first, count, [=](auto load, size_t start, size_t n) CELLAR_INLINE {
     if constexpr (sizeof(load(0)) < 8) {
       // Both are exact, and so is their sum.
       const auto base_double = static_cast<double>(base);
@@ -124,7 +127,7 @@ CELLAR_LOOP void DecimalsLoop(const char* codes, uint32_t bits, size_t first, si
 
 CELLAR_LOOP void LengthsLoop(const char* codes, uint32_t bits, size_t first, size_t count,
                              uint32_t base, uint32_t* out) {
-  ForCodes(codes, bits, first, count, [=](auto load, size_t start, size_t n) {
+  ForCodes(codes, bits, first, count, [=](auto load, size_t start, size_t n) CELLAR_INLINE {
     for (size_t i = 0; i < n; ++i) out[start + i] = base + static_cast<uint32_t>(load(i));
   });
 }
@@ -147,7 +150,7 @@ CELLAR_LOOP uint8_t BytesLoop(const char* codes, uint32_t bits, size_t first, si
 
 CELLAR_LOOP void RangeLoop(const char* codes, uint32_t bits, size_t first, size_t count,
                            uint64_t least, uint64_t greatest, bool negate, uint8_t* mask) {
-  ForCodes(codes, bits, first, count, [=](auto load, size_t start, size_t n) {
+  ForCodes(codes, bits, first, count, [=](auto load, size_t start, size_t n) CELLAR_INLINE {
     using Code = decltype(load(0));
     uint8_t* to = mask + start;
     const auto flip = static_cast<uint8_t>(negate ? 1 : 0);

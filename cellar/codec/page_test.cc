@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 
+#include "cellar/codec/page_bytes.h"
 #include "cellar/codec/random_values.h"
 #include "cellar/types/text_io.h"
 
@@ -220,8 +221,9 @@ void ExpectFilters(const Chunk& chunk, const ColumnVector& expected, RandomValue
                                       << static_cast<int>(op) << " " << text);
     const auto first = random->OneIn(2) ? 0 : static_cast<uint32_t>(random->Below(rows + 1));
     const uint32_t count = rows - first;
-    std::vector<uint8_t> all(rows, 1);
+    std::vector<uint8_t> all(rows + 1, 1);
     ApplyFilter(expected, filter, all.data());
+    all.resize(rows);
     std::vector<uint8_t> mask(count + 1);
     std::vector<uint8_t> right(count + 1, 1);
     for (uint32_t i = 0; i < count; ++i) {
@@ -346,6 +348,251 @@ TEST(PageProperty, RowsAreFoundByAnAscendingColumn) {
       if (random.OneIn(2) && key < INT64_MAX) ++key;
       const auto right = std::lower_bound(keys.begin(), keys.end(), key) - keys.begin();
       ASSERT_EQ(chunk.LowerBound(key), right) << key;
+    }
+  }
+}
+
+// Reads all of a page that may be broken. True when nothing was found wrong.
+bool ReadAll(std::string_view bytes, const std::vector<Type>& types, std::string* texts) {
+  PageView view;
+  bool good = view.Parse(bytes).ok();
+  if (!good) return false;
+  if (view.keys() == PageKeys::kRefs) {
+    for (uint32_t row = 0; row < view.rows(); ++row) texts->append(view.key_suffix(row));
+  }
+  for (uint32_t i = 0; i < types.size(); ++i) {
+    Chunk chunk;
+    if (!view.GetChunk(i, types[i], &chunk).ok()) {
+      good = false;
+      continue;
+    }
+    ColumnVector column(types[i]);
+    column.Resize(view.rows());
+    const bool whole = chunk.Decode(0, view.rows(), 0, &column).ok();
+    good = good && whole;
+    for (uint32_t row = 0; row < view.rows(); ++row) {
+      Result<Datum> value = chunk.Get(row);
+      if (whole) {
+        EXPECT_TRUE(value.ok());
+        if (!value.ok()) return false;
+        EXPECT_TRUE(SameBits(*value, column.Get(row), types[i])) << row;
+      }
+      if (value.ok() && !value->is_null()) AppendDatumText(*value, types[i], {}, texts);
+    }
+  }
+  return good;
+}
+
+TEST(PageProperty, BrokenBytesAreRefusedOrReadAlikeAndNeverPassTheChecksum) {
+  for (size_t round = 0; round < Rounds(10, 300); ++round) {
+    RandomValues random(round);
+    Arena arena;
+    const size_t rows = 1 + random.Below(80);
+    std::vector<std::vector<Datum>> values;
+    for (Type type : AllTypes()) values.push_back(RandomColumn(type, rows, &random, &arena));
+    Sample sample = MakeSample(AllTypes(), values, rows);
+    Encode(&sample);
+    std::string texts;
+    ASSERT_TRUE(ReadAll(sample.page, AllTypes(), &texts));
+    for (int i = 0; i < 60; ++i) {
+      // The heap's end is the page's end, so that sanitizers see each byte beyond.
+      const size_t size = random.Below(sample.page.size());
+      const std::vector<char> cut(sample.page.begin(),
+                                  sample.page.begin() + static_cast<std::ptrdiff_t>(size));
+      PageView view;
+      EXPECT_EQ(view.Parse({cut.data(), size}).code(), Code::kCorruption);
+
+      std::vector<char> flipped(sample.page.begin(), sample.page.end());
+      for (uint64_t flips = 1 + random.Below(3); flips > 0; --flips) {
+        const size_t at = random.OneIn(3) ? random.Below(120) : random.Below(flipped.size());
+        flipped[at] = static_cast<char>(flipped[at] ^ (1 << random.Below(8)));
+      }
+      const std::string_view bytes(flipped.data(), flipped.size());
+      ReadAll(bytes, AllTypes(), &texts);
+      if (bytes != sample.page && view.Parse(bytes).ok()) {
+        EXPECT_EQ(view.VerifyChecksum().code(), Code::kCorruption);
+      }
+    }
+  }
+}
+
+TEST(Page, HoldsValuesOfAnySizeAndAnyNumberOfColumns) {
+  RandomValues random(1);
+  const Type text = MakeType(TypeId::kText);
+  const std::string large(1 << 20, 'x');
+  const std::string other = large + "y";
+  std::vector<Datum> values = {Datum::Bytes(large), Datum(), Datum::Bytes(""), Datum::Bytes(other)};
+  Sample sample = MakeSample({text}, {values}, 4);
+  sample.refs = {large, large + "a", large + "ab", other};
+  Encode(&sample);
+  ExpectPage(sample, &random);
+  PageView view;
+  ASSERT_TRUE(view.Parse(sample.page).ok());
+  EXPECT_EQ(view.key_prefix().size(), large.size());
+  EXPECT_EQ(view.LowerBound(other), 3U);
+
+  // Different ones, so that their starts need more than two bytes.
+  values.clear();
+  std::vector<std::string> strings;
+  for (size_t i = 0; i < 100; ++i) strings.push_back(std::to_string(i) + std::string(i * 50, 'z'));
+  for (const std::string& string : strings) values.push_back(Datum::Bytes(string));
+  sample = MakeSample({text}, {values}, values.size());
+  Encode(&sample);
+  ExpectPage(sample, &random);
+
+  std::vector<Type> types(kMaxRowColumns, MakeType(TypeId::kInt4));
+  std::vector<std::vector<Datum>> columns;
+  for (size_t i = 0; i < types.size(); ++i) {
+    columns.push_back({Datum::Int(static_cast<int64_t>(i)), Datum()});
+  }
+  sample = MakeSample(types, columns, 2);
+  Encode(&sample);
+  ASSERT_TRUE(view.Parse(sample.page).ok());
+  Chunk chunk;
+  ASSERT_TRUE(view.GetChunk(4095, types[0], &chunk).ok());
+  EXPECT_EQ(chunk.Get(0)->int_value(), 4095);
+  EXPECT_TRUE(chunk.Get(1)->is_null());
+}
+
+TEST(Page, AppendsOrLeavesAlone) {
+  // More than a gibibyte, of one buffer.
+  const std::string large(size_t{1200} << 10, 'x');
+  constexpr size_t kRows = 1000;
+  Sample sample;
+  sample.format = *RowFormat::Make(7, {{ColumnId{1}, MakeType(TypeId::kText)}});
+  std::vector<Type> types = {MakeType(TypeId::kText)};
+  sample.batch.Reset(types);
+  sample.batch.Resize(kRows);
+  for (size_t i = 0; i < kRows; ++i) {
+    sample.batch.column(0).Set(i, Datum::Bytes(std::string_view(large).substr(i)));
+  }
+  sample.positions = {0};
+  PageRows rows;
+  rows.format = &sample.format;
+  rows.batch = &sample.batch;
+  rows.positions = sample.positions;
+  rows.count = kRows;
+  rows.keys = PageKeys::kInt;
+  std::string out = "before";
+  EXPECT_EQ(AppendPage(rows, &out).code(), Code::kLimit);
+  EXPECT_EQ(out, "before");
+
+  // Behind other bytes, from the middle of the batch.
+  sample =
+      MakeSample({MakeType(TypeId::kInt4)}, {{Datum::Int(1), Datum::Int(5), Datum::Int(9)}}, 3);
+  rows.format = &sample.format;
+  rows.batch = &sample.batch;
+  rows.positions = sample.positions;
+  rows.first = 1;
+  rows.count = 2;
+  ASSERT_TRUE(AppendPage(rows, &out).ok());
+  PageView view;
+  ASSERT_TRUE(view.Parse(std::string_view(out).substr(6)).ok());
+  ASSERT_TRUE(view.VerifyChecksum().ok());
+  Chunk chunk;
+  ASSERT_TRUE(view.GetChunk(0, MakeType(TypeId::kInt4), &chunk).ok());
+  EXPECT_EQ(chunk.Get(1)->int_value(), 9);
+}
+
+struct EncodingCase {
+  const char* values;  // separated by blanks
+  TypeId type;
+  const char* encoding;
+};
+constexpr EncodingCase kEncodings[] = {
+    {"7 7 7 7", TypeId::kInt4, "frame, constant"},
+    {"7 8 7 7", TypeId::kInt4, "frame, 1 bit"},
+    {"1 4 2 2", TypeId::kInt4, "frame, 2 bits"},
+    {"1 10 2 2", TypeId::kInt4, "frame, 4 bits"},
+    {"1 100 2 2", TypeId::kInt4, "frame, 1 byte"},
+    {"1 70000 2 2", TypeId::kInt4, "frame, 3 bytes"},
+    {"1 9223372036854775807 -9223372036854775808", TypeId::kInt8, "frame, 8 bytes"},
+    {"1 4 7 10", TypeId::kInt8, "sequence by 3"},
+    {"10 7 4 1", TypeId::kInt8, "sequence by -3"},
+    {"0.5 17.25 3", TypeId::kFloat8, "decimal of 2 places, 2 bytes"},
+    {"0.1 0.2 0.3", TypeId::kFloat8, "decimal of 1 places, 2 bits"},
+    {"0.5 -0", TypeId::kFloat8, "float"},
+    {"0.5 NaN", TypeId::kFloat8, "float"},
+    {"0.1 Infinity", TypeId::kFloat8, "double"},
+    {"1e300 0.5", TypeId::kFloat8, "double"},
+    {"green red green red green red red green green red", TypeId::kText, "dictionary of 2"},
+    {"green red blue", TypeId::kText, "bytes"},
+};
+
+TEST(Page, ChoosesTheSmallestEncoding) {
+  for (const EncodingCase& c : kEncodings) {
+    SCOPED_TRACE(c.values);
+    Arena arena;
+    const Type type = MakeType(c.type);
+    std::vector<Datum> values;
+    std::string_view text = c.values;
+    while (!text.empty()) {
+      const size_t end = std::min(text.find(' '), text.size());
+      values.push_back(*ParseDatum(text.substr(0, end), type, FormatSettings{}, &arena));
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    Sample sample = MakeSample({type}, {values}, values.size());
+    Encode(&sample);
+    PageView view;
+    ASSERT_TRUE(view.Parse(sample.page).ok());
+    Chunk chunk;
+    ASSERT_TRUE(view.GetChunk(0, type, &chunk).ok());
+    EXPECT_EQ(chunk.Describe(), c.encoding);
+  }
+}
+
+TEST(PageCodes, BothVersionsOfTheLoopsAgreeWithSingleCodes) {
+  using internal::CodeAt;
+  const internal::CodeLoops* fast = internal::Avx2Loops();
+  RandomValues random(1);
+  for (uint32_t bits = 0; bits <= 64; ++bits) {
+    if (!internal::IsCodeBits(bits)) continue;
+    for (size_t round = 0; round < Rounds(20, 500); ++round) {
+      const size_t rows = random.Below(700);
+      std::vector<char> codes(internal::CodeBytes(bits, rows));
+      for (char& c : codes) c = static_cast<char>(random.Bits());
+      const size_t first = random.Below(rows + 1);
+      const size_t count = random.Below(rows - first + 1);
+      const uint64_t base = random.Bits();
+      uint64_t low = rows == 0 ? 3 : CodeAt(codes.data(), bits, 0);
+      uint64_t high = rows == 0 ? 5 : CodeAt(codes.data(), bits, random.Below(rows));
+      if (random.OneIn(4)) high = random.Bits();
+      if (low > high) std::swap(low, high);
+      const bool negate = random.OneIn(2);
+      for (const internal::CodeLoops* loops : {&internal::PortableLoops(), fast}) {
+        if (loops == nullptr) continue;
+        SCOPED_TRACE(::testing::Message() << bits << " bits, " << (loops == fast ? "fast" : "any"));
+        std::vector<int64_t> ints(count);
+        loops->ints(codes.data(), bits, first, count, base, ints.data());
+        std::vector<uint8_t> mask(count, 1);
+        loops->range(codes.data(), bits, first, count, low, high, negate, mask.data());
+        std::vector<double> doubles(count);
+        if (bits <= 48) loops->decimals(codes.data(), bits, first, count, -77, 100, doubles.data());
+        std::vector<uint32_t> lengths(count);
+        if (bits <= 32) loops->lengths(codes.data(), bits, first, count, 9, lengths.data());
+        std::vector<uint8_t> bytes(count);
+        uint8_t greatest = 0;
+        if (bits <= 8) greatest = loops->bytes(codes.data(), bits, first, count, bytes.data());
+        uint64_t most = 0;
+        for (size_t i = 0; i < count; ++i) {
+          const uint64_t code = CodeAt(codes.data(), bits, first + i);
+          ASSERT_EQ(ints[i], static_cast<int64_t>(base + code));
+          ASSERT_EQ(mask[i], (code >= low && code <= high) != negate ? 1 : 0);
+          if (bits <= 48) {
+            ASSERT_EQ(doubles[i], (static_cast<double>(code) - 77) / 100);
+          }
+          if (bits <= 32) {
+            ASSERT_EQ(lengths[i], 9 + static_cast<uint32_t>(code));
+          }
+          if (bits <= 8) {
+            ASSERT_EQ(bytes[i], code);
+          }
+          most = std::max(most, code);
+        }
+        if (bits <= 8) {
+          EXPECT_EQ(greatest, most);
+        }
+      }
     }
   }
 }
