@@ -327,5 +327,33 @@ BENCHMARK(Seal)->Arg(1)->Iterations(1)->Unit(benchmark::kMillisecond);
 void ScanIntSealedAgain(benchmark::State& state) { Scan(state, {ColumnId{7}}, {}); }
 BENCHMARK(ScanIntSealedAgain)->Arg(1)->Unit(benchmark::kMillisecond);
 
+// Rows that were inserted one commit after the other, all sealed: what is left of them in the delta
+// until the engine compacts it.
+void ScanAfterSealingAll(benchmark::State& state) {
+  Fixture& fixture = Shared(state);
+  static const TablePtr table = [&] {
+    TablePtr made = fixture.Create(catalog::Layout::kPages, "sealed");
+    RowBatch batch;
+    for (int64_t first = 0; first < kRows; first += 1000) {
+      auto transaction = fixture.engine->Begin();
+      Access access(transaction.get(), nullptr, fixture.tables.get());
+      Fixture::Fill(&batch, first, 1000);
+      Check(access.Insert(made, &batch, ConflictPolicy(), nullptr));
+      kv::CommitOptions commit;
+      commit.durable = false;
+      Check(transaction->Commit(commit));
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    Check(Sealer(fixture.engine.get(), fixture.tables.get()).SealAll(made, {}, nullptr));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    fmt::print("sealed {} rows in {:.2f} s\n", kRows, took.count());
+    return made;
+  }();
+  const TablePtr whole = std::exchange(fixture.table, table);
+  Scan(state, {ColumnId{7}}, {});
+  fixture.table = whole;
+}
+BENCHMARK(ScanAfterSealingAll)->Arg(1)->Unit(benchmark::kMillisecond);
+
 }  // namespace
 }  // namespace cellar::table
