@@ -40,7 +40,8 @@ struct ImportOptions {
 int RunImport(const ImportOptions& options);
 
 // Every key of a store, decoded. 0, or 1 when some do not read.
-int RunKeys(const server::StoreOptions& store, const std::string& table, uint64_t limit);
+int RunKeys(const server::StoreOptions& store, const std::string& table, uint64_t limit,
+            bool bounds);
 
 // Every index of every table against its rows, and every key of the store. 1 on findings.
 int RunCheck(const server::StoreOptions& store);

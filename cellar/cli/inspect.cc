@@ -49,11 +49,12 @@ Result<catalog::TablePtr> FindTable(const catalog::CatalogSnapshot& catalog,
 }
 
 Status PrintKeys(const server::StoreOptions& options, const std::string& table, uint64_t limit,
-                 uint64_t* unreadable) {
+                 bool bounds, uint64_t* unreadable) {
   CELLAR_TRY_ASSIGN(OpenStore store, Open(options));
   const catalog::SnapshotPtr catalog = store.catalog->Current();
   table::DumpOptions dump;
   dump.limit = limit;
+  dump.bounds = bounds;
   if (!table.empty()) {
     CELLAR_TRY_ASSIGN(catalog::TablePtr found, FindTable(*catalog, table));
     dump.table = found->id;
@@ -103,10 +104,11 @@ Status CheckStore(const server::StoreOptions& options, uint64_t* problems) {
 
 }  // namespace
 
-int RunKeys(const server::StoreOptions& store, const std::string& table, uint64_t limit) {
+int RunKeys(const server::StoreOptions& store, const std::string& table, uint64_t limit,
+            bool bounds) {
   std::signal(SIGPIPE, SIG_DFL);  // `cellar keys | head` ends quietly
   uint64_t unreadable = 0;
-  const Status status = PrintKeys(store, table, limit, &unreadable);
+  const Status status = PrintKeys(store, table, limit, bounds, &unreadable);
   std::fflush(stdout);
   if (!status.ok()) {
     fmt::print(stderr, "{}", PlainErrorText(status));

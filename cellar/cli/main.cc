@@ -175,11 +175,13 @@ int Main(int argc, char** argv) {
   server::StoreOptions store;
   std::string table;
   uint64_t limit = 0;
+  bool bounds = false;
   CLI::App* keys = app.add_subcommand("keys", "print every key of a store, decoded");
   AddStore(keys, &store);
   keys->add_option("--table", table, "only this table: its name, or its path /database/table");
   keys->add_option("--limit", limit, "at most this many");
-  keys->final_callback([&] { code = RunKeys(store, table, limit); });
+  keys->add_flag("--bounds", bounds, "least and greatest values of columns in pages, too");
+  keys->final_callback([&] { code = RunKeys(store, table, limit, bounds); });
   CLI::App* check = app.add_subcommand("check", "compare every index with its table");
   AddStore(check, &store);
   check->final_callback([&] { code = RunCheck(store); });

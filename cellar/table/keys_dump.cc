@@ -1,6 +1,9 @@
 #include "cellar/table/keys_dump.h"
 
 #include "cellar/codec/key.h"
+#include "cellar/codec/patch.h"
+#include "cellar/table/check_pages.h"
+#include "cellar/types/text_io.h"
 
 namespace cellar::table {
 namespace {
@@ -65,7 +68,7 @@ std::vector<std::string> FieldNames(const catalog::TableDescriptor& table,
     names.push_back(ColumnName(table, column.column));
   }
   if (index.primary) {
-    if (offset == codec::kRowsOfPrimary) names.push_back("group");
+    if (offset <= codec::kPagesOfPrimary) names.push_back("group");
     return names;
   }
   // Entries of a unique index hold these only beside a NULL.
@@ -77,8 +80,55 @@ std::vector<std::string> FieldNames(const catalog::TableDescriptor& table,
   return names;
 }
 
+// Layout `pages`: what lies under a row's own key.
+Status DescribeDelta(const catalog::TableDescriptor& table, std::string_view value,
+                     DumpedKey* out) {
+  CELLAR_TRY_ASSIGN(const codec::DeltaKind kind, codec::DeltaKindOf(value));
+  if (kind == codec::DeltaKind::kTombstone) out->part = "tombstone";
+  if (kind != codec::DeltaKind::kPatch) return Status();
+  out->part = "patch";
+  CELLAR_TRY_ASSIGN(codec::PatchReader reader, codec::PatchReader::Make(value));
+  while (true) {
+    codec::ColumnId id;
+    std::string_view bytes;
+    bool null = false;
+    CELLAR_TRY_ASSIGN(const bool more, reader.Next(&id, &bytes, &null));
+    if (!more) return Status();
+    out->patched.push_back(ColumnName(table, id));
+  }
+}
+
+Status DescribePage(const catalog::TableDescriptor& table, std::string_view value, bool bounds,
+                    DumpedKey* out) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(table));
+  codec::PageView view;
+  CELLAR_TRY(view.Parse(value));
+  DumpedPage& page = out->page.emplace();
+  page.rows = view.rows();
+  page.format_id = view.format_id();
+  if (!view.fence().empty()) page.fence = DescribeRef(view.fence());
+  const codec::RowFormat* format = compiled->FindFormat(view.format_id());
+  if (format == nullptr) return CorruptionError("its row format is unknown");
+  for (uint32_t i = 0; i < format->columns().size(); ++i) {
+    const codec::RowColumn& column = format->columns()[i];
+    codec::Chunk chunk;
+    CELLAR_TRY(view.GetChunk(i, column.type, &chunk));
+    DumpedPage::Column& dumped = page.columns.emplace_back();
+    dumped.name = ColumnName(table, column.id);
+    dumped.encoding = chunk.Describe();
+    dumped.bytes = chunk.size_bytes();
+    dumped.nulls = chunk.null_count();
+    Datum least, greatest;
+    if (!bounds || !chunk.Bounds(&least, &greatest)) continue;
+    AppendDatumText(least, column.type, FormatSettings(), &dumped.least);
+    AppendDatumText(greatest, column.type, FormatSettings(), &dumped.greatest);
+  }
+  return view.VerifyChecksum();
+}
+
+// `value` may be null: then nothing is said of it.
 void DescribeData(const codec::DecodedKey& decoded, const catalog::CatalogSnapshot& catalog,
-                  DumpedKey* out) {
+                  const std::string_view* value, bool bounds, DumpedKey* out) {
   std::string_view in = out->key;
   uint64_t table_id = 0, index_id = 0;
   if (!TakeId(&in, &table_id) || !TakeId(&in, &index_id)) {
@@ -110,11 +160,18 @@ void DescribeData(const codec::DecodedKey& decoded, const catalog::CatalogSnapsh
     out->fields.push_back(
         FieldOf(decoded.fields[i], i - kIds < names.size() ? names[i - kIds] : ""));
   }
+  if (value == nullptr || index == nullptr || !index->primary ||
+      table->layout != catalog::Layout::kPages) {
+    return;
+  }
+  Status status;
+  if (offset == codec::kRowsOfPrimary) status = DescribeDelta(*table, *value, out);
+  if (offset == codec::kPagesOfPrimary) status = DescribePage(*table, *value, bounds, out);
+  out->damage = status.message();
 }
 
-}  // namespace
-
-DumpedKey DescribeKey(std::string_view key, const catalog::CatalogSnapshot& catalog) {
+DumpedKey Describe(std::string_view key, const std::string_view* value, bool bounds,
+                   const catalog::CatalogSnapshot& catalog) {
   DumpedKey out;
   out.key = key;
   out.hex = Hex(key);
@@ -131,8 +188,28 @@ DumpedKey DescribeKey(std::string_view key, const catalog::CatalogSnapshot& cata
     }
     return out;
   }
-  DescribeData(decoded.value(), catalog, &out);
+  DescribeData(decoded.value(), catalog, value, bounds, &out);
   return out;
+}
+
+void AppendPage(const DumpedPage& page, uint64_t bytes, std::string* head, std::string* columns) {
+  *head +=
+      fmt::format(" to ({}), {} rows, {} bytes, format {}",
+                  page.fence.empty() ? "the end" : page.fence, page.rows, bytes, page.format_id);
+  for (const DumpedPage::Column& column : page.columns) {
+    *columns += fmt::format("\n    {}: {}, {} bytes", column.name.empty() ? "?" : column.name,
+                            column.encoding, column.bytes);
+    if (column.nulls > 0) *columns += fmt::format(", {} NULL", column.nulls);
+    if (!column.least.empty()) {
+      *columns += fmt::format(", {} to {}", column.least, column.greatest);
+    }
+  }
+}
+
+}  // namespace
+
+DumpedKey DescribeKey(std::string_view key, const catalog::CatalogSnapshot& catalog) {
+  return Describe(key, nullptr, false, catalog);
 }
 
 std::string DumpedKey::ToString() const {
@@ -155,7 +232,13 @@ std::string DumpedKey::ToString() const {
     }
     out += ")";
   }
-  return out + "  " + hex;
+  std::string columns;
+  for (size_t i = 0; i < patched.size(); ++i) {
+    out += (i == 0 ? " of " : ", ") + (patched[i].empty() ? "?" : patched[i]);
+  }
+  if (page.has_value()) AppendPage(*page, value_bytes, &out, &columns);
+  if (!damage.empty()) out += " DAMAGED " + damage;
+  return out + "  " + hex + columns;
 }
 
 Result<DumpTotals> DumpKeys(kv::Transaction* transaction, const catalog::CatalogSnapshot& catalog,
@@ -179,8 +262,9 @@ Result<DumpTotals> DumpKeys(kv::Transaction* transaction, const catalog::Catalog
     CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
     if (!more) return totals;
     for (size_t i = 0; i < block.size(); ++i) {
-      DumpedKey dumped = DescribeKey(block.key(i), catalog);
-      dumped.value_bytes = block.value(i).size();
+      const std::string_view value = block.value(i);
+      DumpedKey dumped = Describe(block.key(i), &value, options.bounds, catalog);
+      dumped.value_bytes = value.size();
       ++totals.keys;
       totals.unreadable += dumped.readable ? 0 : 1;
       totals.key_bytes += block.key(i).size();

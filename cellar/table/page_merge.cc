@@ -91,7 +91,7 @@ Status PageMerge::LoadPage() {
   if (!more) {
     pages_ended_ = true;
     page_cursor_.reset();
-    return Status();
+    return CheckEnd();
   }
   Result<std::string_view> boundary = BoundaryOf(*table_, key);
   if (!boundary.ok()) return DamagedPage(*table_, {}, boundary.status());
@@ -100,11 +100,46 @@ Status PageMerge::LoadPage() {
   Status status = open_.view.Parse(value);
   if (status.ok()) {
     page_ = &open_;
-    status = BoundPage();
+    status = CheckJoint();
   }
+  if (status.ok()) status = BoundPage();
   if (!status.ok()) return DamagedPage(*table_, open_.boundary, status);
   context_->stats.rows_read += high_ - low_;
   return Status();
+}
+
+Status PageMerge::CheckJoint() {
+  const std::string_view boundary = open_.boundary, fence = open_.view.fence();
+  bool right;
+  if (joined_) {
+    right = joint_ == (reverse_ ? fence : boundary);
+  } else if (reverse_) {
+    right = fence.empty() || !EndsBefore(fence);
+  } else {
+    right = boundary.empty() || !low_bound_.empty();
+  }
+  joined_ = true;
+  joint_ = reverse_ ? boundary : fence;
+  return right ? Status() : CorruptionError("a page beside it is missing or overlaps it");
+}
+
+Status PageMerge::CheckEnd() {
+  if (!joined_) {
+    // Nothing below the end of the range, not even the first page.
+    if (high_bound_.empty()) return Status();
+    return DamagedPage(*table_, {}, RequireNoPages(context_, *table_));
+  }
+  if (reverse_ ? joint_.empty() : !EndsBefore(joint_)) return Status();
+  return DamagedPage(*table_, open_.boundary, CorruptionError("the page beside it is missing"));
+}
+
+// Would a page that begins at the fence be in the range?
+bool PageMerge::EndsBefore(std::string_view fence) const {
+  if (fence.empty()) return false;
+  if (high_bound_.empty()) return true;
+  std::string key(fence);
+  key.push_back(kGroupZero);
+  return key < high_bound_;
 }
 
 Status PageMerge::BoundPage() {

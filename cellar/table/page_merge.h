@@ -59,6 +59,11 @@ class PageMerge {
   Status LoadBlock();
   // Sets [low_, high_) of the page just loaded.
   Status BoundPage();
+  // Pages reach from fence to fence: the page just loaded begins where the one before it ended, and
+  // none is missing at the end. A scan would not notice the rows of a missing page otherwise.
+  Status CheckJoint();
+  Status CheckEnd();
+  bool EndsBefore(std::string_view fence) const;
   // Does the delta entry come before the end of the page in the direction of the merge?
   bool InPage(const DeltaEntry& entry) const;
   void EmitPage(uint32_t first, uint32_t count, MergeRun* run) const;
@@ -89,6 +94,8 @@ class PageMerge {
   OpenPage* page_ = nullptr;
   bool pages_ended_ = false;
   bool last_page_ = false;      // no page after this one has rows of the range
+  bool joined_ = false;         // a page has been loaded
+  std::string joint_;           // its fence; downwards its boundary
   std::string first_boundary_;  // upwards: where the cursor must begin, if the directory is right
   bool check_first_ = false;
   uint32_t low_ = 0, high_ = 0;  // rows of the page that are left

@@ -54,7 +54,11 @@ Result<bool> OpenPageBelow(AccessContext* context, const CompiledTable& table, s
   kv::Block block;
   ++context->stats.trips;
   CELLAR_TRY_ASSIGN(const bool more, cursor->NextBlock(&block));
-  if (!more) return false;
+  if (!more) {
+    page->boundary.clear();
+    CELLAR_TRY(RequireNoPages(context, table));
+    return false;
+  }
   CELLAR_TRY_ASSIGN(const std::string_view boundary, BoundaryOf(table, block.key(0)));
   page->boundary = boundary;
   page->pin.Assign(block.value(0));
@@ -150,6 +154,20 @@ Result<bool> MayHavePages(AccessContext* context, const CompiledTable& table) {
     CELLAR_TRY(directory.Resolve(context->store->engine(), table.page_prefix()));
   }
   return directory.state() != PageDirectory::State::kNone || version < directory.none_since();
+}
+
+Status RequireNoPages(AccessContext* context, const CompiledTable& table) {
+  kv::ScanOptions options;
+  options.keys_only = true;
+  options.limit = 1;
+  options.mode = kv::ReadMode::kSnapshot;
+  const std::string& prefix = table.page_prefix();
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    context->transaction->Scan(prefix, codec::PrefixEnd(prefix), options));
+  kv::Block block;
+  ++context->stats.trips;
+  CELLAR_TRY_ASSIGN(const bool any, cursor->NextBlock(&block));
+  return any ? CorruptionError("it is missing, and others are there") : Status();
 }
 
 Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std::string_view ref,

@@ -48,6 +48,10 @@ Status AppendPageRef(const CompiledTable& table, const codec::PageView& page, ui
 // May the table have pages, given that this transaction has taken its snapshot?
 Result<bool> MayHavePages(AccessContext* context, const CompiledTable& table);
 
+// kCorruption when there are pages all the same: then the first one, which is before all keys, is
+// missing. Cost: a short scan.
+Status RequireNoPages(AccessContext* context, const CompiledTable& table);
+
 // Opens the page that is responsible for `ref`; false when the table has no pages. Pages are read
 // without tracking: they change no meaning (README). Cost: a Get; a short scan when the directory
 // does not know the page.
