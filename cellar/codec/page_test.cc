@@ -549,7 +549,8 @@ TEST(PageCodes, BothVersionsOfTheLoopsAgreeWithSingleCodes) {
     if (!internal::IsCodeBits(bits)) continue;
     for (size_t round = 0; round < Rounds(20, 500); ++round) {
       const size_t rows = random.Below(700);
-      std::vector<char> codes(internal::CodeBytes(bits, rows));
+      // Never empty: the loops may be handed no rows, but not null pointers.
+      std::vector<char> codes(internal::CodeBytes(bits, rows) + (rows == 0 ? 1 : 0));
       for (char& c : codes) c = static_cast<char>(random.Bits());
       const size_t first = random.Below(rows + 1);
       const size_t count = random.Below(rows - first + 1);
@@ -562,15 +563,15 @@ TEST(PageCodes, BothVersionsOfTheLoopsAgreeWithSingleCodes) {
       for (const internal::CodeLoops* loops : {&internal::PortableLoops(), fast}) {
         if (loops == nullptr) continue;
         SCOPED_TRACE(::testing::Message() << bits << " bits, " << (loops == fast ? "fast" : "any"));
-        std::vector<int64_t> ints(count);
+        std::vector<int64_t> ints(count + 1);
         loops->ints(codes.data(), bits, first, count, base, ints.data());
-        std::vector<uint8_t> mask(count, 1);
+        std::vector<uint8_t> mask(count + 1, 1);
         loops->range(codes.data(), bits, first, count, low, high, negate, mask.data());
-        std::vector<double> doubles(count);
+        std::vector<double> doubles(count + 1);
         if (bits <= 48) loops->decimals(codes.data(), bits, first, count, -77, 100, doubles.data());
-        std::vector<uint32_t> lengths(count);
+        std::vector<uint32_t> lengths(count + 1);
         if (bits <= 32) loops->lengths(codes.data(), bits, first, count, 9, lengths.data());
-        std::vector<uint8_t> bytes(count);
+        std::vector<uint8_t> bytes(count + 1);
         uint8_t greatest = 0;
         if (bits <= 8) greatest = loops->bytes(codes.data(), bits, first, count, bytes.data());
         uint64_t most = 0;
