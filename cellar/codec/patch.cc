@@ -12,6 +12,7 @@ Result<DeltaKind> DeltaKindOf(std::string_view value) {
   const auto first = static_cast<uint8_t>(value[0]);
   if ((first & kKindMask) == kKindRow) return DeltaKind::kRow;
   if (first == kKindPatch) return DeltaKind::kPatch;
+  if (first == kKindLongRow) return DeltaKind::kLongRow;
   return CorruptionError("it is neither a row nor a patch");
 }
 
@@ -70,6 +71,35 @@ Result<Datum> PatchReader::Value(std::string_view bytes, Type type) {
   if (bytes.size() != sizeof(int64_t)) return CorruptionError("a value in a patch is broken");
   if (PhysicalOf(type) == Physical::kDouble) return Datum::Double(Load<double>(bytes.data()));
   return Datum::Int(Load<int64_t>(bytes.data()));
+}
+
+void AppendLongRowHead(std::span<const LongValue> values, std::string* out) {
+  out->push_back(static_cast<char>(kKindLongRow));
+  AppendVarint(values.size(), out);
+  for (const LongValue& value : values) {
+    AppendVarint(value.column.value, out);
+    AppendVarint(value.bytes, out);
+  }
+}
+
+Result<LongRow> ParseLongRow(std::string_view value) {
+  const auto broken = [] { return CorruptionError("a long row is broken"); };
+  if (value.empty() || static_cast<uint8_t>(value[0]) != kKindLongRow) return broken();
+  value.remove_prefix(1);
+  uint32_t count;
+  if (!TakeVarint(&value, &count) || count == 0 || count > kMaxRowColumns) return broken();
+  LongRow out;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t column, bytes;
+    if (!TakeVarint(&value, &column) || !TakeVarint(&value, &bytes) || bytes == 0 ||
+        bytes > kMaxRowBytes) {
+      return broken();
+    }
+    out.values.push_back({ColumnId{column}, bytes});
+  }
+  if (value.empty() || (static_cast<uint8_t>(value[0]) & kKindMask) != kKindRow) return broken();
+  out.row = value;
+  return out;
 }
 
 }  // namespace cellar::codec

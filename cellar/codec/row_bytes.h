@@ -18,6 +18,7 @@ inline constexpr uint8_t kKindMask = 0x3F;
 inline constexpr uint8_t kKindRow = 0x01;
 inline constexpr uint8_t kKindPatch = 0x02;
 inline constexpr uint8_t kKindCell = 0x03;
+inline constexpr uint8_t kKindLongRow = 0x06;
 inline constexpr uint8_t kFlagTrailer = 0x40;
 inline constexpr uint8_t kFlagWide = 0x80;
 

@@ -290,7 +290,7 @@ Status Access::Fetch(const TablePtr& table, std::span<const std::string_view> re
   for (size_t i = 0; i < refs.size(); ++i) keys.push_back(row_keys[i]);
   std::vector<StoredRow> rows;
   RowFetcher fetcher;
-  CELLAR_TRY(fetcher.Fetch(context, *compiled, keys, &rows, found));
+  CELLAR_TRY(fetcher.Fetch(context, *compiled, keys, &rows, found, WantedValues::Of(columns)));
   size_t present = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (!(*found)[i]) continue;

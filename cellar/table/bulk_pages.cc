@@ -1,5 +1,6 @@
 #include "cellar/table/bulk_pages.h"
 
+#include "cellar/table/long_values.h"
 #include "cellar/table/sealer.h"
 
 namespace cellar::table {
@@ -20,6 +21,10 @@ bool Ascend(std::string_view last, const StringList& refs) {
 
 Result<bool> BulkPages::Add(const RowBatch& rows, const StringList& refs, bool fresh) {
   if (over_ || rows.size() == 0) return false;
+  if (AnyLongValue(*compiled_, rows)) {
+    CELLAR_TRY(Flush());
+    return false;
+  }
   if (!packer_.has_value()) {
     over_ = rows.size() < kLeastRows;
     if (!over_) CELLAR_TRY(Start(refs[0]));

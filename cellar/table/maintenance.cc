@@ -216,7 +216,7 @@ Result<uint64_t> CountFewPagedRows(AccessContext* context, const CompiledTable& 
   const codec::KeyRange range = codec::PrefixRange(table.primary().prefix);
   kv::ScanOptions options;
   options.mode = kv::ReadMode::kSnapshot;
-  PageMerge merge(context, &table, range.start, range.end, options);
+  PageMerge merge(context, &table, range.start, range.end, options, WantedValues::Of({}));
   MergeRun run;
   uint64_t rows = 0;
   while (rows < kManyRows) {

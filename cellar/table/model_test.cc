@@ -420,7 +420,8 @@ class Model : public testing::TestWithParam<std::tuple<size_t, Storage>> {
   Arena arena_;
   // --gtest_random_seed=N gives other work.
   std::mt19937 random_{20240229u + static_cast<unsigned>(testing::GTEST_FLAG(random_seed))};
-  const std::string long_bytes_[2] = {std::string(300, 'x'), std::string(700, 'y')};
+  const std::string long_bytes_[4] = {std::string(300, 'x'), std::string(700, 'y'),
+                                      std::string(40000, 'z'), std::string(150000, 'l')};
   std::vector<Values> rows_;
   size_t most_ = 0;  // rows that there were at once
 };

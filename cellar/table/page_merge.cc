@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cellar/table/long_values.h"
+
 namespace cellar::table {
 namespace {
 
@@ -12,7 +14,7 @@ std::string WithoutPrefix(std::string_view key, std::string_view prefix) {
 }  // namespace
 
 PageMerge::PageMerge(AccessContext* context, const CompiledTable* table, std::string start,
-                     std::string end, const kv::ScanOptions& options)
+                     std::string end, const kv::ScanOptions& options, WantedValues wanted)
     : context_(context),
       table_(table),
       reverse_(options.reverse),
@@ -20,7 +22,8 @@ PageMerge::PageMerge(AccessContext* context, const CompiledTable* table, std::st
       delta_end_(std::move(end)),
       low_bound_(WithoutPrefix(start_, table->primary().prefix)),
       high_bound_(WithoutPrefix(delta_end_, table->primary().prefix)),
-      options_(options) {}
+      options_(options),
+      wanted_(std::move(wanted)) {}
 
 Status PageMerge::Open() {
   opened_ = true;
@@ -164,6 +167,7 @@ Status PageMerge::BoundPage() {
 
 Status PageMerge::LoadBlock() {
   delta_.clear();
+  long_rows_.clear();
   delta_at_ = 0;
   placed_ = false;
   CELLAR_TRY(context_->CheckCancel());
@@ -189,6 +193,16 @@ Status PageMerge::LoadBlock() {
     }
     entry.kind = *kind;
     entry.ref = entry.key.substr(prefix, entry.key.size() - prefix - 1);
+    if (entry.kind == codec::DeltaKind::kLongRow) {
+      if (skip_long_) continue;
+      Result<std::string_view> row = ReadLongRow(context_, *table_, entry.ref, entry.value, wanted_,
+                                                 &long_rows_.emplace_back());
+      if (!row.ok()) {
+        return DamagedEntry(table_->table(), table_->table().primary(), row.status());
+      }
+      entry.value = *row;
+      entry.kind = codec::DeltaKind::kRow;
+    }
     delta_.push_back(entry);
   }
   return Status();
@@ -270,6 +284,7 @@ Status PageMerge::MergeEntry(MergeRun* run, bool* emitted) {
       run->keys = run_keys_;
       run->values = run_values_;
       return Status();
+    case codec::DeltaKind::kLongRow:  // a row by now, or left out
     case codec::DeltaKind::kPatch: break;
   }
   if (!match) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,10 +36,13 @@ class PageMerge {
  public:
   // [start, end) are keys of rows; both lie in the primary index.
   PageMerge(AccessContext* context, const CompiledTable* table, std::string start, std::string end,
-            const kv::ScanOptions& options);
+            const kv::ScanOptions& options, WantedValues wanted = {});
 
   // Before the first Next: of the delta only what is before `end` is merged, all rows of pages are.
   void EndDelta(std::string end) { delta_end_ = std::move(end); }
+
+  // Before the first Next: rows with long values are left out, and the page's row under them shows.
+  void SkipLongRows() { skip_long_ = true; }
 
   // The next run. What earlier runs pointed to stays as long as nothing is loaded; with `may_load`
   // false, a merge that would have to load answers kLoad instead. Errors: kCorruption naming the
@@ -78,6 +82,9 @@ class PageMerge {
   std::string delta_end_;
   std::string low_bound_, high_bound_;  // the same without the index prefix; high empty: none
   const kv::ScanOptions options_;
+  const WantedValues wanted_;
+  bool skip_long_ = false;
+  std::deque<std::string> long_rows_;  // of the block
   bool opened_ = false;
 
   std::unique_ptr<kv::Cursor> delta_cursor_;

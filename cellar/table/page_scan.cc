@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cellar/table/long_values.h"
+
 namespace cellar::table {
 namespace {
 
@@ -155,7 +157,7 @@ class PageScanReader final : public Reader {
       if (run_.kind == MergeRun::Kind::kEnd) {
         if (item_ == items_.size() || borrowed_) break;
         merge_ = std::make_unique<PageMerge>(context_, table_, items_[item_].start,
-                                             items_[item_].end, DeltaOptions(spec_));
+                                             items_[item_].end, DeltaOptions(spec_), Wanted());
         ++item_;
         run_.kind = MergeRun::Kind::kLoad;
       }
@@ -170,6 +172,12 @@ class PageScanReader final : public Reader {
   }
 
  private:
+  WantedValues Wanted() const {
+    WantedValues wanted = WantedValues::Of(spec_.columns);
+    for (const ColumnFilter& filter : spec_.filters) wanted.columns.push_back(filter.column);
+    return wanted;
+  }
+
   // Adds the run, or as much of it as the caller is likely to want.
   Status Take(RowBatch* batch) {
     switch (run_.kind) {
@@ -318,9 +326,16 @@ class PagePointReader final : public Reader {
       kind = *known;
     }
     if (kind == codec::DeltaKind::kTombstone) return false;
-    if (kind == codec::DeltaKind::kRow) {
+    if (kind != codec::DeltaKind::kPatch) {
       batch->Resize(1);
-      const std::string_view key = key_, value = delta_.view();
+      const std::string_view key = key_;
+      std::string_view value = delta_.view();
+      if (kind == codec::DeltaKind::kLongRow) {
+        Result<std::string_view> row = ReadLongRow(context_, *table_, Ref(), value,
+                                                   WantedValues::Of(codec_->columns()), &long_row_);
+        if (!row.ok()) return Damaged(row.status());
+        value = *row;
+      }
       const Status status = codec_->Decode({&key, 1}, {&value, 1}, 0, batch);
       if (!status.ok()) return Damaged(status);
       return true;
@@ -332,8 +347,7 @@ class PagePointReader final : public Reader {
   Result<bool> NextOfPage(bool patched, RowBatch* batch) {
     CELLAR_TRY_ASSIGN(const bool pages, MayHavePages(context_, *table_));
     if (!pages) return false;
-    const size_t prefix = table_->primary().prefix.size();
-    const std::string_view ref = std::string_view(key_).substr(prefix, key_.size() - prefix - 1);
+    const std::string_view ref = Ref();
     CELLAR_TRY_ASSIGN(const bool any, OpenPageOf(context_, *table_, ref, &page_));
     if (!any) return false;
     Result<PagePlace> place = FindInPage(*table_, page_.view, ref);
@@ -349,6 +363,11 @@ class PagePointReader final : public Reader {
     return true;
   }
 
+  std::string_view Ref() const {
+    const size_t prefix = table_->primary().prefix.size();
+    return std::string_view(key_).substr(prefix, key_.size() - prefix - 1);
+  }
+
   Status Damaged(const Status& cause) const {
     return DamagedEntry(*owner_, owner_->primary(), cause);
   }
@@ -359,6 +378,7 @@ class PagePointReader final : public Reader {
   std::shared_ptr<const ScanCodec> codec_;
   std::string key_;
   kv::PinnedValue delta_;
+  std::string long_row_;
   OpenPage page_;
   bool done_ = false;
 };

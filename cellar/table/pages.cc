@@ -4,6 +4,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/patch.h"
+#include "cellar/table/long_values.h"
 
 namespace cellar::table {
 namespace {
@@ -196,8 +197,9 @@ Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std:
 
 Status RowFetcher::Fetch(AccessContext* context, const CompiledTable& table,
                          std::span<const std::string_view> row_keys, std::vector<StoredRow>* rows,
-                         std::vector<uint8_t>* found) {
+                         std::vector<uint8_t>* found, const WantedValues& wanted) {
   pages_.clear();
+  long_rows_.clear();
   rows->assign(row_keys.size(), StoredRow());
   CELLAR_TRY(context->MultiGet(row_keys, &pins_, found));
   if (!table.paged()) {
@@ -218,6 +220,15 @@ Status RowFetcher::Fetch(AccessContext* context, const CompiledTable& table,
     switch (*kind) {
       case codec::DeltaKind::kTombstone: (*found)[i] = 0; break;
       case codec::DeltaKind::kRow: (*rows)[i].value = value; break;
+      case codec::DeltaKind::kLongRow: {
+        const size_t prefix = table.primary().prefix.size();
+        const std::string_view ref = row_keys[i].substr(prefix, row_keys[i].size() - prefix - 1);
+        Result<std::string_view> row =
+            ReadLongRow(context, table, ref, value, wanted, &long_rows_.emplace_back());
+        if (!row.ok()) return DamagedEntry(table.table(), table.table().primary(), row.status());
+        (*rows)[i].value = *row;
+        break;
+      }
       case codec::DeltaKind::kPatch:
         (*rows)[i].patch = value;
         places.push_back(static_cast<uint32_t>(i));

@@ -2,6 +2,7 @@
 // layer.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -66,7 +67,7 @@ class RowFetcher {
   // delta. The keys are tracked, pages are not.
   Status Fetch(AccessContext* context, const CompiledTable& table,
                std::span<const std::string_view> row_keys, std::vector<StoredRow>* rows,
-               std::vector<uint8_t>* found);
+               std::vector<uint8_t>* found, const WantedValues& wanted = {});
 
  private:
   Status FetchFromPages(AccessContext* context, const CompiledTable& table,
@@ -76,6 +77,7 @@ class RowFetcher {
 
   std::vector<kv::PinnedValue> pins_;
   std::vector<std::unique_ptr<OpenPage>> pages_;
+  std::deque<std::string> long_rows_;
 };
 
 }  // namespace cellar::table

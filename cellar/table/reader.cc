@@ -222,7 +222,8 @@ Status EntrySet::ReadRows() {
   CELLAR_TRY(FindRowKeys());
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table_));
   std::vector<uint8_t> found;
-  CELLAR_TRY(fetcher_->Fetch(context_, *compiled, row_keys_, &rows_, &found));
+  CELLAR_TRY(fetcher_->Fetch(context_, *compiled, row_keys_, &rows_, &found,
+                             WantedValues::Of(row_codec_->columns())));
   std::vector<uint32_t> places;
   places.reserve(keys.size());
   bool checked = entry_codec_->index().primary;
@@ -446,7 +447,7 @@ class ScanReader final : public Reader {
       kv::ScanOptions options;
       options.reverse = spec_.reverse;
       merge_ = std::make_unique<PageMerge>(context_, table_, items_[item_].start, items_[item_].end,
-                                           options);
+                                           options, WantedValues::Of(codec_->columns()));
       run_.kind = MergeRun::Kind::kLoad;
     }
     merged_keys_.Clear();

@@ -63,6 +63,16 @@ struct AccessContext {
   std::vector<HeldLease> leases_;
 };
 
+// Which values of rows somebody wants to read: long ones are fetched only if they are wanted.
+struct WantedValues {
+  std::vector<ColumnId> columns;
+  bool all = true;
+  static WantedValues Of(std::span<const ColumnId> columns) {
+    return {{columns.begin(), columns.end()}, false};
+  }
+  bool Has(ColumnId column) const;
+};
+
 // Locks keys as the scan asks; which ones were acquired.
 Result<std::vector<bool>> LockKeys(AccessContext* context, const ScanSpec& spec,
                                    std::span<const std::string_view> keys);

@@ -79,6 +79,11 @@ class Step {
           return Status();
         }
         const std::string_view key = block.key(i);
+        CELLAR_TRY_ASSIGN(const codec::DeltaKind kind, codec::DeltaKindOf(block.value(i)));
+        if (kind == codec::DeltaKind::kLongRow) {
+          skipped_.push_back(refs_.size());
+          continue;
+        }
         if (key.size() < prefix.size() + 2) return CorruptionError("the key of a row is too short");
         refs_.emplace_back(key.substr(prefix.size(), key.size() - prefix.size() - 1));
         bytes += key.size() + block.value(i).size();
@@ -228,6 +233,7 @@ class Step {
     options.fill_cache = false;
     PageMerge merge(context_, table_, prefix + group.begin,
                     group.end.empty() ? codec::PrefixEnd(prefix) : prefix + group.end, options);
+    merge.SkipLongRows();
     merge.EndDelta(delta_end.empty() ? prefix + group.begin : prefix + std::string(delta_end));
     MergeRun run;
     while (true) {
@@ -258,7 +264,10 @@ class Step {
     if (first == end) return Status();
     kv::Transaction* transaction = context_->transaction;
     std::string key;
-    if (!contended_ && end - first >= kLeastRangeDeleted) {
+    const bool passes_over = std::any_of(skipped_.begin(), skipped_.end(), [&](size_t place) {
+      return first < place && place < end;
+    });
+    if (!contended_ && !passes_over && end - first >= kLeastRangeDeleted) {
       // The range has been read with tracking, so nothing else is in it.
       std::string last;
       AppendRowKey(table_->primary(), refs_[first], &key);
@@ -281,6 +290,7 @@ class Step {
   const bool contended_;
   std::shared_ptr<const ScanCodec> codec_;
   std::vector<std::string> refs_;
+  std::vector<size_t> skipped_;  // places in refs_ before which a row with long values lies
   bool all_collected_ = false;
   bool writes_ = false;
   std::vector<std::string> added_, removed_;

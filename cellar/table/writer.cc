@@ -14,6 +14,7 @@
 #include "cellar/codec/patch.h"
 #include "cellar/table/bulk_pages.h"
 #include "cellar/table/errors.h"
+#include "cellar/table/long_values.h"
 #include "cellar/table/pages.h"
 
 namespace cellar::table {
@@ -117,9 +118,11 @@ constexpr size_t kPatchAbove = 256;
 
 // Where rows may lie in pages, the deleted ones leave a tombstone over them.
 Status DeleteEntry(AccessContext* context, const CompiledTable& compiled, const IndexCodec& index,
-                   std::string_view key) {
-  if (index.primary && compiled.paged()) return context->transaction->Put(key, {});
-  return context->transaction->Delete(key);
+                   std::string_view key, std::string_view ref, const RowBatch& old_rows,
+                   size_t row) {
+  if (!index.primary || !compiled.paged()) return context->transaction->Delete(key);
+  CELLAR_TRY(DeleteLongValues(context, compiled, ref, old_rows, row));
+  return context->transaction->Put(key, {});
 }
 
 void CountChanges(AccessContext* context, const CompiledTable& compiled, size_t rows) {
@@ -250,6 +253,10 @@ class Inserter {
         value.clear();
         if (index.codec->primary) {
           CELLAR_TRY(compiled_.AppendRow(rows_, row, &value));
+          if (compiled_.paged()) {
+            CELLAR_TRY(PutRow(context_, compiled_, index.keys[row], value, rows_, nullptr, row));
+            continue;
+          }
         } else {
           CELLAR_TRY(index.codec->AppendValue(rows_, row, refs_[row], &scratch, &value));
         }
@@ -375,7 +382,8 @@ class Updater {
       for (size_t row = 0; row < new_rows_.size(); ++row) {
         const bool stays = takes && index.old_keys[row] == index.new_keys[row];
         if (!stays && !index.old_keys[row].empty()) {
-          CELLAR_TRY(DeleteEntry(context_, compiled_, *index.codec, index.old_keys[row]));
+          CELLAR_TRY(DeleteEntry(context_, compiled_, *index.codec, index.old_keys[row],
+                                 old_refs_[row], old_rows_, row));
         }
       }
     }
@@ -408,7 +416,9 @@ class Updater {
       value.clear();
       CELLAR_TRY(compiled_.AppendRow(new_rows_, row, &value));
       const std::string_view key = index.new_keys[row];
-      if (compiled_.paged() && value.size() > kPatchAbove && key == index.old_keys[row]) {
+      const bool same_key = key == index.old_keys[row];
+      if (compiled_.paged() && value.size() > kPatchAbove && value.size() <= kLongestInRow &&
+          same_key && !HasLongValue(compiled_, old_rows_, row)) {
         AppendPatch(row, patches.buffer());
         patches.End();
         if (patches[patches.size() - 1].size() < value.size() / 2) {
@@ -418,7 +428,8 @@ class Updater {
         }
         patches.DropLast();
       }
-      CELLAR_TRY(transaction->Put(key, value));
+      CELLAR_TRY(
+          PutRow(context_, compiled_, key, value, new_rows_, same_key ? &old_rows_ : nullptr, row));
     }
     if (keys.empty()) return Status();
     // What is in the delta already must stay whole.
@@ -506,7 +517,7 @@ Status DeleteRows(AccessContext* context, const TablePtr& table,
     for (size_t row = 0; row < refs.size(); ++row) {
       key.clear();
       index.AppendKey(old_rows, row, refs[row], &key);
-      CELLAR_TRY(DeleteEntry(context, *compiled, index, key));
+      CELLAR_TRY(DeleteEntry(context, *compiled, index, key, refs[row], old_rows, row));
     }
   }
   return Status();
