@@ -294,9 +294,10 @@ class Checker {
     };
     for (const IndexCodec& index : compiled_.indexes()) {
       own(index.index->id);
-      // Nothing is written under the other ids of a primary index yet.
+      // Nothing is written under the directory's id yet.
       if (index.primary && compiled_.paged()) {
         own(IndexId{index.index->id.value + codec::kPagesOfPrimary});
+        own(IndexId{index.index->id.value + codec::kOverflowOfPrimary});
       }
     }
     codec::KeyRange gap = codec::PrefixRange(codec::TablePrefix(compiled_.table().id));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cellar/codec/patch.h"
+#include "cellar/table/long_values.h"
 
 namespace cellar::table {
 namespace {
@@ -122,6 +123,28 @@ Result<bool> PageCheck::NextPage(RawPage* page) {
 }
 
 Status PageCheck::Run() {
+  CELLAR_TRY(CheckRows());
+  const codec::KeyRange pieces = codec::PrefixRange(LongValuesPrefix(*table_));
+  kv::ScanOptions options;
+  options.mode = kv::ReadMode::kSnapshot;
+  options.keys_only = true;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    context_->transaction->Scan(pieces.start, pieces.end, options));
+  kv::Block block;
+  uint64_t stored = 0;
+  while (true) {
+    CELLAR_TRY_ASSIGN(const bool more, cursor->NextBlock(&block));
+    if (!more) break;
+    stored += block.size();
+  }
+  if (stored != long_pieces_) {
+    sink_.find(
+        fmt::format("{} pieces of long values are stored, rows have {}", stored, long_pieces_));
+  }
+  return Status();
+}
+
+Status PageCheck::CheckRows() {
   CELLAR_TRY(OpenCursors());
   RawPage page, next;
   CELLAR_TRY_ASSIGN(bool more, NextPage(&page));
@@ -246,6 +269,7 @@ Status PageCheck::HandOutDelta(bool readable) {
   CELLAR_TRY(sink_.delta_rows(delta_keys_, delta_values_, readable));
   delta_keys_.clear();
   delta_values_.clear();
+  long_rows_.clear();
   return Status();
 }
 
@@ -266,6 +290,17 @@ void PageCheck::CheckEntry(std::string_view key, std::string_view value, bool me
   const size_t place = merge ? PlaceOf(row_ref) : kNone;
   if (place != kNone) covered_[place] = 1;
   if (*kind == codec::DeltaKind::kTombstone) return;
+  if (*kind == codec::DeltaKind::kLongRow) {
+    Result<std::string_view> row =
+        ReadLongRow(context_, *table_, row_ref, value, WantedValues(), &long_rows_.emplace_back());
+    if (!row.ok()) {
+      sink_.find(
+          fmt::format("row {} is damaged: {}", codec::PrintKey(key), row.status().message()));
+      return;
+    }
+    long_pieces_ += CountPieces(value);
+    value = *row;
+  }
   delta_keys_.push_back(key);
   delta_values_.push_back(value);
 }

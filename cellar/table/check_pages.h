@@ -4,6 +4,7 @@
 // finding and a damaged range of keys, in which nothing is known of the rows.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -60,6 +61,7 @@ class PageCheck {
   // Looks at the entries of the delta up to `end` (empty: all) and hands out its rows. Entries
   // change rows_ when `merge`; `readable`: pages below them are known.
   Status TakeDelta(std::string_view end, bool merge, bool readable);
+  Status CheckRows();
   Status HandOutDelta(bool readable);
   void CheckEntry(std::string_view key, std::string_view value, bool merge, bool readable);
   void CheckPatch(std::string_view key, std::string_view ref, std::string_view patch, bool merge,
@@ -85,6 +87,8 @@ class PageCheck {
   size_t block_at_ = 0;
   bool delta_ended_ = false;
   std::vector<std::string_view> delta_keys_, delta_values_;
+  std::deque<std::string> long_rows_;  // of those
+  uint64_t long_pieces_ = 0;
 
   // Of the page at hand.
   codec::PageView view_;

@@ -13,9 +13,7 @@ constexpr size_t kPieceBytes = 64 << 10;
 
 std::string PieceKey(const CompiledTable& table, std::string_view ref, ColumnId column,
                      uint64_t piece) {
-  const IndexDescriptor& primary = table.table().primary();
-  std::string key =
-      codec::TablePrefix(table.table().id, IndexId{primary.id.value + codec::kOverflowOfPrimary});
+  std::string key = LongValuesPrefix(table);
   key.append(ref);
   codec::AppendKeyUint(column.value, &key);
   codec::AppendKeyUint(piece, &key);
@@ -37,7 +35,7 @@ std::string_view LongValueAt(const CompiledTable& table, const RowBatch& rows, s
   return value.size() > kLongestInRow && !IsKeyColumn(table, position) ? value : std::string_view();
 }
 
-size_t PiecesOf(std::string_view value) { return (value.size() + kPieceBytes - 1) / kPieceBytes; }
+size_t PiecesOf(size_t bytes) { return (bytes + kPieceBytes - 1) / kPieceBytes; }
 
 Status DeletePieces(AccessContext* context, const CompiledTable& table, std::string_view ref,
                     ColumnId column, size_t first, size_t end) {
@@ -51,6 +49,20 @@ Status DeletePieces(AccessContext* context, const CompiledTable& table, std::str
 
 bool WantedValues::Has(ColumnId column) const {
   return all || std::find(columns.begin(), columns.end(), column) != columns.end();
+}
+
+std::string LongValuesPrefix(const CompiledTable& table) {
+  const IndexDescriptor& primary = table.table().primary();
+  return codec::TablePrefix(table.table().id,
+                            IndexId{primary.id.value + codec::kOverflowOfPrimary});
+}
+
+uint64_t CountPieces(std::string_view long_row) {
+  const Result<codec::LongRow> stored = codec::ParseLongRow(long_row);
+  uint64_t pieces = 0;
+  if (!stored.ok()) return pieces;
+  for (const codec::LongValue& value : stored->values) pieces += PiecesOf(value.bytes);
+  return pieces;
 }
 
 Result<std::string_view> ReadLongRow(AccessContext* context, const CompiledTable& table,
@@ -113,8 +125,8 @@ Status PutRow(AccessContext* context, const CompiledTable& table, std::string_vi
       const std::string_view old =
           old_rows == nullptr ? std::string_view() : LongValueAt(table, *old_rows, i, row);
       const ColumnId id = table.living_ids()[i];
-      const size_t pieces = PiecesOf(value);
-      CELLAR_TRY(DeletePieces(context, table, ref, id, pieces, PiecesOf(old)));
+      const size_t pieces = PiecesOf(value.size());
+      CELLAR_TRY(DeletePieces(context, table, ref, id, pieces, PiecesOf(old.size())));
       if (value.empty()) continue;
       parts.push_back({id, value.size()});
       positions.push_back(i);
@@ -147,7 +159,7 @@ Status DeleteLongValues(AccessContext* context, const CompiledTable& table, std:
                         const RowBatch& old_rows, size_t row) {
   for (size_t i = 0; i < table.living_types().size(); ++i) {
     const std::string_view old = LongValueAt(table, old_rows, i, row);
-    CELLAR_TRY(DeletePieces(context, table, ref, table.living_ids()[i], 0, PiecesOf(old)));
+    CELLAR_TRY(DeletePieces(context, table, ref, table.living_ids()[i], 0, PiecesOf(old.size())));
   }
   return Status();
 }

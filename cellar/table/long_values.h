@@ -27,6 +27,9 @@ Result<std::string_view> ReadLongRow(AccessContext* context, const CompiledTable
 Status PutRow(AccessContext* context, const CompiledTable& table, std::string_view row_key,
               std::string_view row_value, const RowBatch& rows, const RowBatch* old_rows,
               size_t row);
+// Where all of them lie, and how many keys those of one LONG ROW take (0 if it makes no sense).
+std::string LongValuesPrefix(const CompiledTable& table);
+uint64_t CountPieces(std::string_view long_row);
 // Deletes the long values of a row that goes.
 Status DeleteLongValues(AccessContext* context, const CompiledTable& table, std::string_view ref,
                         const RowBatch& old_rows, size_t row);
