@@ -242,5 +242,33 @@ TEST(Patch, ValuesOfAnotherSizeAreCorruption) {
             Code::kCorruption);
 }
 
+// The example of docs/formats/row.md.
+TEST(LongRow, IsWrittenAsSpecified) {
+  const RowFormat format = *RowFormat::Make(
+      1, {{ColumnId{2}, MakeType(TypeId::kInt4)}, {ColumnId{3}, MakeType(TypeId::kBytea)}});
+  std::string value;
+  AppendLongRowHead(std::vector<LongValue>{{ColumnId{3}, 40000}}, &value);
+  ASSERT_TRUE(RowEncoder::Append(format, std::vector<Datum>{Datum::Int(7), Datum()}, &value).ok());
+  EXPECT_EQ(value, std::string("\x06\x01\x03\xC0\xB8\x02\x01\x01\x02\x07\0\0\0\0\0", 15));
+  EXPECT_EQ(*DeltaKindOf(value), DeltaKind::kLongRow);
+  const LongRow row = *ParseLongRow(value);
+  ASSERT_EQ(row.values.size(), 1u);
+  EXPECT_EQ(row.values[0].column, ColumnId{3});
+  EXPECT_EQ(row.values[0].bytes, 40000u);
+  EXPECT_EQ(row.row, std::string_view(value).substr(6));
+}
+
+TEST(LongRow, CutOnesAreCorruption) {
+  std::string value;
+  AppendLongRowHead(std::vector<LongValue>{{ColumnId{300}, 70000}, {ColumnId{1}, 1}}, &value);
+  value += "\x01";
+  EXPECT_TRUE(ParseLongRow(value).ok());
+  for (size_t size = 0; size < value.size(); ++size) {
+    EXPECT_EQ(ParseLongRow(value.substr(0, size)).status().code(), Code::kCorruption) << size;
+  }
+  EXPECT_FALSE(ParseLongRow(std::string_view("\x06\x00\x01", 3)).ok());
+  EXPECT_FALSE(ParseLongRow(std::string_view("\x06\x01\x01\x00\x01", 5)).ok());
+}
+
 }  // namespace
 }  // namespace cellar::codec
