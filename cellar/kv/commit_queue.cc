@@ -1,37 +1,84 @@
 #include "cellar/kv/commit_queue.h"
 
-#include <chrono>
-#include <thread>
-
 #include "cellar/base/sqlstate.h"
 
 namespace cellar::kv {
 
-CommitQueue::CommitQueue(Storage* storage, ConflictIndex* conflicts, uint64_t version)
-    : storage_(storage), conflicts_(conflicts), started_(version), published_(version) {}
+CommitQueue::CommitQueue(Storage* storage, ConflictIndex* conflicts, Visibility* visibility,
+                         LockTable* locks)
+    : storage_(storage), conflicts_(conflicts), visibility_(visibility), locks_(locks) {}
+
+void CommitQueue::Wake(CommitRequest* request, State state) {
+  request->state = state;
+  request->wake.notify_one();
+}
 
 void CommitQueue::Submit(CommitRequest* request) {
   std::unique_lock held(mutex_);
   queue_.push_back(request);
-  if (leading_) {
-    request->wake.wait(held, [&] { return request->state != CommitRequest::State::kWaiting; });
-    if (request->state == CommitRequest::State::kDone) return;
+  if (!leading_) {
+    leading_ = true;
+    request->state = State::kLeading;
   }
-  leading_ = true;
+  while (request->state != State::kDone) {
+    switch (request->state) {
+      case State::kWaiting:
+        request->wake.wait(held, [&] { return request->state != State::kWaiting; });
+        break;
+      case State::kLeading: Lead(request, &held); break;
+      case State::kSyncing: Sync(request, &held); break;
+      case State::kDone: break;
+    }
+  }
+}
+
+// Writes what waits, of which `request` is the first.
+void CommitQueue::Lead(CommitRequest* request, std::unique_lock<std::mutex>* held) {
   TakeGroup(&group_);
-  held.unlock();
+  held->unlock();
   Process(group_);
-  held.lock();
+  held->lock();
   for (CommitRequest* member : group_) {
-    member->state = CommitRequest::State::kDone;
-    if (member != request) member->wake.notify_one();
+    if (member->hidden) {
+      unsynced_.push_back(member);
+      member->state = State::kWaiting;
+    } else {
+      Wake(member, State::kDone);
+    }
   }
   if (queue_.empty()) {
     leading_ = false;
   } else {
-    queue_.front()->state = CommitRequest::State::kLeading;
-    queue_.front()->wake.notify_one();
+    Wake(queue_.front(), State::kLeading);
   }
+  if (!syncing_ && !unsynced_.empty()) {
+    syncing_ = true;
+    // Whoever is awake does it, if the others have not.
+    Wake(request->hidden ? request : unsynced_.front(), State::kSyncing);
+  }
+  progress_.notify_all();
+}
+
+// Syncs what was written, `request` among it.
+void CommitQueue::Sync(CommitRequest* request, std::unique_lock<std::mutex>* held) {
+  std::deque<CommitRequest*> batch;
+  batch.swap(unsynced_);
+  held->unlock();
+  bool failed = false;
+  const Status status = visibility_->Sync(&failed);
+  if (failed) StopAfter(status);
+  if (status.ok()) synced_groups_.fetch_add(1, std::memory_order_relaxed);
+  held->lock();
+  for (CommitRequest* member : batch) {
+    member->status = status;
+    Wake(member, State::kDone);
+  }
+  if (unsynced_.empty()) {
+    syncing_ = false;
+  } else {
+    Wake(unsynced_.front(), State::kSyncing);
+  }
+  progress_.notify_all();
 }
 
 void CommitQueue::TakeGroup(std::vector<CommitRequest*>* group) {
@@ -63,59 +110,77 @@ bool CommitQueue::Validate(CommitRequest* request) {
 void CommitQueue::Process(std::span<CommitRequest* const> group) {
   members_.clear();
   valid_.clear();
-  bool sync = false;
+  bool durable = false;
   Status status = health();
-  uint64_t version = started_.load(std::memory_order_relaxed);
+  uint64_t version = visibility_->started();
   for (CommitRequest* request : group) {
     if (!status.ok()) {
       request->status = status;
       continue;
     }
-    if (!Validate(request)) continue;
+    if (!Validate(request)) {
+      request->version = version;  // of the rivals, at most
+      continue;
+    }
     request->version = ++version;
     conflicts_->Mark(request->writes, version);
-    sync |= request->durable;
+    durable |= request->durable || request->ingest;
     valid_.push_back(request);
     members_.push_back({request->writes.buffer, version});
   }
   if (valid_.empty()) return;
-  // Before the write: a snapshot taken when started() was lower must not be shared from now on.
-  started_.store(version, std::memory_order_seq_cst);
+  const bool was_hiding = visibility_->hiding();
+  const bool hidden = visibility_->Start(version, durable);
   bool failed = false;
   if (valid_.front()->ingest) {
     const CommitRequest& only = *valid_.front();
-    status = storage_->Ingest(only.files, only.writes.buffer->range_deletions(), version, &failed);
+    // Files are durable at once, and may rest on what is not yet.
+    if (was_hiding) status = storage_->SyncLog(&failed);
+    if (status.ok()) {
+      status =
+          storage_->Ingest(only.files, only.writes.buffer->range_deletions(), version, &failed);
+    }
   } else {
-    status = storage_->Write(members_, sync, &failed);
+    status = storage_->Write(members_, &failed);
   }
   if (!status.ok()) {
     if (failed) {
-      Stop(SqlError(Code::kUnavailable, sqlstate::kIoError,
-                    "the store stopped taking writes after a write error")
-               .WithDetail(std::string(status.message()))
-               .WithHint("Restart the server: it recovers every acknowledged commit."));
+      StopAfter(status);
+    } else {
+      visibility_->Failed(version);
     }
     for (CommitRequest* request : valid_) request->status = status;
     return;
   }
-  published_.store(version, std::memory_order_release);
+  visibility_->Applied(version, hidden);
+  for (CommitRequest* request : valid_) {
+    request->hidden = hidden;
+    if (request->lock_owner != 0) locks_->ReleaseAll(request->lock_owner);
+  }
   groups_.fetch_add(1, std::memory_order_relaxed);
-  if (sync) synced_groups_.fetch_add(1, std::memory_order_relaxed);
   commits_.fetch_add(valid_.size(), std::memory_order_relaxed);
 }
 
+void CommitQueue::StopAfter(const Status& error) {
+  Stop(SqlError(Code::kUnavailable, sqlstate::kIoError,
+                "the store stopped taking writes after a write error")
+           .WithDetail(std::string(error.message()))
+           .WithHint("Restart the server: it recovers every acknowledged commit."));
+}
+
+void CommitQueue::AwaitApplied(uint64_t version) {
+  if (visibility_->applied() >= version) return;
+  std::unique_lock held(mutex_);
+  progress_.wait(held,
+                 [&] { return visibility_->applied() >= version || is_stopped_ || !leading_; });
+}
+
 void CommitQueue::AwaitPublished(uint64_t version) {
-  for (int spins = 0; published() < version; ++spins) {
-    {
-      std::lock_guard held(mutex_);
-      if (!leading_ || is_stopped_) return;
-    }
-    if (spins < 64) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-  }
+  if (visibility_->published() >= version) return;
+  std::unique_lock held(mutex_);
+  progress_.wait(held, [&] {
+    return visibility_->published() >= version || is_stopped_ || (!leading_ && !syncing_);
+  });
 }
 
 void CommitQueue::Stop(Status why) {
@@ -123,6 +188,7 @@ void CommitQueue::Stop(Status why) {
   if (is_stopped_) return;
   stopped_ = std::move(why);
   is_stopped_ = true;
+  progress_.notify_all();
 }
 
 Status CommitQueue::health() const {

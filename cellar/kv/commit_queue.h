@@ -1,5 +1,9 @@
-// Validates and writes transactions in groups. The first committer leads: it takes all that wait,
-// validates them in order, writes the survivors with one engine call, and hands over the lead.
+// Validates and writes transactions in groups, and syncs the log for many groups at once.
+//
+// Two threads work at a time, both of them committers. The leader takes all that wait, validates
+// them in order, writes the survivors with one engine call, lets go of their locks, and hands over
+// the lead. The syncer makes durable what was written so far, tells whose commits these are, and
+// hands over to one of those who were written meanwhile.
 #pragma once
 
 #include <atomic>
@@ -13,7 +17,9 @@
 
 #include "cellar/base/status.h"
 #include "cellar/kv/conflict_index.h"
+#include "cellar/kv/lock_table.h"
 #include "cellar/kv/storage.h"
+#include "cellar/kv/visibility.h"
 
 namespace cellar::kv {
 
@@ -25,27 +31,26 @@ struct CommitRequest {
   std::span<const std::unique_ptr<SpillFile>> files;  // instead of the buffer's keys
   bool ingest = false;                                // take the files
   bool durable = true;
+  LockTable::Owner lock_owner = 0;  // of locks to release once the writes show; 0: none
 
   Status status;         // the outcome
-  uint64_t version = 0;  // if that is OK
+  uint64_t version = 0;  // if that is OK; if it is kConflict, rivals have none above this
 
-  enum class State : uint8_t { kWaiting, kLeading, kDone } state = State::kWaiting;
+  enum class State : uint8_t { kWaiting, kLeading, kSyncing, kDone } state = State::kWaiting;
+  bool hidden = false;  // written, but to be synced
   std::condition_variable wake;
 };
 
 // Thread-safe.
 class CommitQueue {
  public:
-  CommitQueue(Storage* storage, ConflictIndex* conflicts, uint64_t version);
+  CommitQueue(Storage* storage, ConflictIndex* conflicts, Visibility* visibility, LockTable* locks);
 
   // Blocks until the request's outcome is known.
   void Submit(CommitRequest* request);
 
-  // Every commit up to this is applied and shows in snapshots taken from now on.
-  uint64_t published() const { return published_.load(std::memory_order_acquire); }
-  // Versions up to this may be in the store, or about to be.
-  uint64_t started() const { return started_.load(std::memory_order_seq_cst); }
-  // Waits until commits up to `version` are published or have failed.
+  // Waits until commits up to `version` are applied, or published, or have failed.
+  void AwaitApplied(uint64_t version);
   void AwaitPublished(uint64_t version);
   // No commit is acknowledged any more.
   void Stop(Status why);
@@ -57,17 +62,27 @@ class CommitQueue {
   // Keeps one group's latency and memory in bounds; one request is always taken.
   static constexpr size_t kMaxGroupBytes = 4 << 20;
   static constexpr size_t kMaxGroup = 1024;
+  using State = CommitRequest::State;
 
+  static void Wake(CommitRequest* request, State state);
+  void Lead(CommitRequest* request, std::unique_lock<std::mutex>* held);
+  void Sync(CommitRequest* request, std::unique_lock<std::mutex>* held);
   void TakeGroup(std::vector<CommitRequest*>* group);
   void Process(std::span<CommitRequest* const> group);
   bool Validate(CommitRequest* request);
+  void StopAfter(const Status& error);
 
   Storage* const storage_;
   ConflictIndex* const conflicts_;
+  Visibility* const visibility_;
+  LockTable* const locks_;
 
-  mutable std::mutex mutex_;  // guards queue_, leading_, stopped_
+  mutable std::mutex mutex_;  // guards queue_, leading_, unsynced_, syncing_, stopped_
   std::deque<CommitRequest*> queue_;
   bool leading_ = false;
+  std::deque<CommitRequest*> unsynced_;  // written
+  bool syncing_ = false;
+  std::condition_variable progress_;  // something was applied or published
   Status stopped_;
   std::atomic<bool> is_stopped_{false};
 
@@ -76,8 +91,6 @@ class CommitQueue {
   std::vector<GroupMember> members_;
   std::vector<CommitRequest*> valid_;
 
-  std::atomic<uint64_t> started_;
-  std::atomic<uint64_t> published_;
   std::atomic<uint64_t> commits_{0}, conflicts_count_{0}, groups_{0}, synced_groups_{0};
 };
 

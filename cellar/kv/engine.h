@@ -160,7 +160,7 @@ class Transaction {
   // with the version of a newer read it passes.
   virtual Status Require(std::string_view key, uint64_t version) = 0;
 
-  // Takes exclusive locks on keys, held until commit or abort, in this process only. If a locked
+  // Takes exclusive locks on keys in this process, held to the end (see README.md). If a locked
   // key was written after the snapshot, the snapshot is advanced, provided that nothing tracked so
   // far has changed; else kConflict 40001. Errors: kConflict 40P01 on a deadlock; kUnavailable
   // 55P03 with kNoWait or after the timeout; kCancelled. Locks taken before an error stay held.
@@ -194,11 +194,11 @@ class Transaction {
 // Counters since the engine was opened.
 struct EngineStats {
   uint64_t begins = 0;
-  uint64_t trips = 0;      // calls of transactions that reached the engine
-  uint64_t commits = 0;    // with writes
-  uint64_t conflicts = 0;  // commits refused by validation
-  uint64_t groups = 0;     // writes to the engine's log; commits / groups is the batching
-  uint64_t synced_groups = 0;
+  uint64_t trips = 0;          // calls of transactions that reached the engine
+  uint64_t commits = 0;        // with writes
+  uint64_t conflicts = 0;      // commits refused by validation
+  uint64_t groups = 0;         // writes to the engine's log; commits / groups is the batching
+  uint64_t synced_groups = 0;  // syncs of the log for them
   uint64_t spilled_runs = 0;
   uint64_t lock_waits = 0;
   uint64_t deadlocks = 0;

@@ -137,7 +137,7 @@ class MemoryStorage : public Storage {
     return TakeSnapshot()->Get(key, value);
   }
 
-  Status Write(std::span<const GroupMember> group, bool sync, bool* failed) override {
+  Status Write(std::span<const GroupMember> group, bool* failed) override {
     std::unique_lock lock(state_.mutex);
     const uint64_t needed = OldestSnapshot();
     for (const GroupMember& member : group) {
@@ -157,6 +157,8 @@ class MemoryStorage : public Storage {
     }
     return {};
   }
+
+  Status SyncLog(bool* failed) override { return {}; }
 
   size_t spill_bytes() const override { return SIZE_MAX; }
   Result<std::unique_ptr<SpillWriter>> NewSpillFile() override {

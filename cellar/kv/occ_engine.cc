@@ -9,7 +9,8 @@ OccEngine::OccEngine(std::unique_ptr<Storage> storage, const OccOptions& options
     : storage_(std::move(storage)),
       conflicts_(options.conflict_slots_log2, options.conflict_ring_bytes_log2,
                  storage_->opened_version()),
-      queue_(storage_.get(), &conflicts_, storage_->opened_version()),
+      visibility_(storage_.get(), storage_->opened_version()),
+      queue_(storage_.get(), &conflicts_, &visibility_, &locks_),
       spill_bytes_(storage_->spill_bytes()),
       limits_(storage_->limits()) {}
 
@@ -34,7 +35,7 @@ std::vector<std::string> OccEngine::SplitPoints(std::string_view start, std::str
 
 Status OccEngine::Compact(std::string_view start, std::string_view end) {
   CELLAR_TRY(CheckOpen());
-  DropStaleSnapshot();
+  visibility_.DropStale();
   return storage_->Compact(start, end);
 }
 
@@ -60,45 +61,13 @@ EngineStats OccEngine::stats() const {
 Status OccEngine::Close() {
   if (closed_.exchange(true)) return {};
   queue_.Stop(MakeError(Code::kUnavailable, "the store is closed"));
-  {
-    std::lock_guard lock(snapshot_mutex_);
-    shared_snapshot_.reset();
-  }
+  visibility_.Drop();
   return storage_->Close();
 }
 
 Status OccEngine::CheckOpen() const {
   if (!closed_.load(std::memory_order_acquire)) return {};
   return MakeError(Code::kUnavailable, "the store is closed");
-}
-
-std::shared_ptr<const SnapshotReader> OccEngine::AcquireSnapshot(uint64_t* version) {
-  std::lock_guard lock(snapshot_mutex_);
-  const uint64_t started = queue_.started();
-  if (shared_snapshot_ != nullptr && shared_version_ == started) {
-    *version = shared_version_;
-    return shared_snapshot_;
-  }
-  const uint64_t published = queue_.published();
-  std::shared_ptr<const SnapshotReader> snapshot = storage_->TakeSnapshot();
-  *version = published;
-  // While a group is on its way, a read without snapshot may already see it, and a snapshot that
-  // lacks it must not be handed out after such a read.
-  if (published == started) {
-    shared_snapshot_ = snapshot;
-    shared_version_ = published;
-  } else {
-    shared_snapshot_.reset();
-  }
-  return snapshot;
-}
-
-void OccEngine::DropStaleSnapshot() {
-  std::shared_ptr<const SnapshotReader> stale;
-  std::lock_guard lock(snapshot_mutex_);
-  if (shared_snapshot_ != nullptr && shared_version_ != queue_.started()) {
-    stale = std::move(shared_snapshot_);
-  }
 }
 
 void OccEngine::NoteEnd(const TransactionStats& stats) {

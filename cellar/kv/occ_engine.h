@@ -5,13 +5,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "cellar/kv/commit_queue.h"
 #include "cellar/kv/conflict_index.h"
 #include "cellar/kv/engine.h"
 #include "cellar/kv/lock_table.h"
 #include "cellar/kv/storage.h"
+#include "cellar/kv/visibility.h"
 
 namespace cellar::kv {
 
@@ -28,7 +28,7 @@ class OccEngine : public Engine {
 
   std::unique_ptr<Transaction> Begin(const TransactionOptions& options = {}) override;
   Limits limits() const override { return storage_->limits(); }
-  uint64_t latest_version() const override { return queue_.published(); }
+  uint64_t latest_version() const override { return visibility_.published(); }
   uint64_t ApproximateBytes(std::string_view start, std::string_view end) override;
   std::vector<std::string> SplitPoints(std::string_view start, std::string_view end,
                                        size_t parts) override;
@@ -42,26 +42,19 @@ class OccEngine : public Engine {
  private:
   friend class OccTransaction;
 
-  // A snapshot that holds every commit up to *version, shared with others while nothing is written.
-  std::shared_ptr<const SnapshotReader> AcquireSnapshot(uint64_t* version);
-  // Lets go of the shared snapshot if it is out of date.
-  void DropStaleSnapshot();
   Status CheckOpen() const;
   void NoteEnd(const TransactionStats& stats);
 
   const std::unique_ptr<Storage> storage_;
   ConflictIndex conflicts_;
-  CommitQueue queue_;
+  Visibility visibility_;
   LockTable locks_;
+  CommitQueue queue_;
   const size_t spill_bytes_;
   const Limits limits_;
   std::atomic<bool> closed_{false};
   std::atomic<uint64_t> next_owner_{1};
   std::atomic<uint64_t> trips_{0}, spilled_runs_{0};
-
-  std::mutex snapshot_mutex_;  // guards the shared snapshot
-  std::shared_ptr<const SnapshotReader> shared_snapshot_;
-  uint64_t shared_version_ = 0;  // published and started when it was taken
 };
 
 }  // namespace cellar::kv

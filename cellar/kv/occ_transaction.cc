@@ -55,18 +55,18 @@ void OccTransaction::SetVersion(uint64_t version) {
 }
 
 void OccTransaction::EnsureVersion() {
-  if (epoch_versions_.empty()) SetVersion(engine_->queue_.published());
+  if (epoch_versions_.empty()) SetVersion(engine_->visibility_.published());
 }
 
 Status OccTransaction::EnsureSnapshot() {
   if (snapshot_ != nullptr) return {};
   uint64_t version;
-  snapshot_ = engine_->AcquireSnapshot(&version);
+  snapshot_ = engine_->visibility_.Acquire(std::max(version_, least_version_), &version);
   if (read_without_snapshot_) {
     if (!engine_->conflicts_.PointUnchanged(first_read_hash_, version_) ||
         engine_->conflicts_.newest_unmarked() > version_) {
       snapshot_.reset();
-      return ConcurrentUpdate();
+      return Refuse();
     }
     read_without_snapshot_ = false;
     // Only the first read was looked at, not what the caller has added.
@@ -78,11 +78,16 @@ Status OccTransaction::EnsureSnapshot() {
 
 Result<bool> OccTransaction::GetStored(std::string_view key, PinnedValue* value) {
   ++stats_.trips;
-  if (snapshot_ == nullptr && options_.autocommit && !read_without_snapshot_) {
-    SetVersion(engine_->queue_.published());
-    read_without_snapshot_ = true;
-    first_read_hash_ = HashKey(key);
-    return engine_->storage_->GetLatest(key, value);
+  if (snapshot_ == nullptr && options_.autocommit && !read_without_snapshot_ &&
+      !engine_->visibility_.hiding()) {
+    SetVersion(engine_->visibility_.published());
+    Result<bool> found = engine_->storage_->GetLatest(key, value);
+    // Otherwise it may have seen a commit that still is to be hidden.
+    if (!engine_->visibility_.hiding()) {
+      read_without_snapshot_ = true;
+      first_read_hash_ = HashKey(key);
+      return found;
+    }
   }
   CELLAR_TRY(EnsureSnapshot());
   return snapshot_->Get(key, value);
@@ -312,7 +317,7 @@ Status OccTransaction::AddWriteConflict(std::string_view start, std::string_view
 
 Status OccTransaction::Require(std::string_view key, uint64_t version) {
   CELLAR_TRY(CheckLive());
-  if (!engine_->conflicts_.Require(key, version)) return ConcurrentUpdate();
+  if (!engine_->conflicts_.Require(key, version)) return Refuse();
   if (!options_.read_only) reads_.AddRequirement(key, version);
   return {};
 }
@@ -338,20 +343,29 @@ Result<LockResult> OccTransaction::Lock(std::span<const std::string_view> keys,
     }
   }
   const bool has_state = snapshot_ != nullptr || read_without_snapshot_;
-  if (!has_state || newest_write == 0) return result;
-  engine_->queue_.AwaitPublished(newest_write);
+  if (newest_write == 0) return result;
+  // The holder may have let go before its commit was published, which ours will wait for.
+  engine_->queue_.AwaitApplied(newest_write);
+  least_version_ = std::max(least_version_, newest_write);
+  if (!has_state) return result;
   CELLAR_TRY(MoveSnapshot(options.move_over_reads));
   result.snapshot_moved = true;
   return result;
 }
 
+Status OccTransaction::Refuse() {
+  engine_->queue_.AwaitPublished(engine_->conflicts_.newest());
+  return ConcurrentUpdate();
+}
+
 // Advances the snapshot; unless `over_reads`, only if that changes nothing that was read.
 Status OccTransaction::MoveSnapshot(bool over_reads) {
   uint64_t version;
-  std::shared_ptr<const SnapshotReader> snapshot = engine_->AcquireSnapshot(&version);
+  std::shared_ptr<const SnapshotReader> snapshot =
+      engine_->visibility_.Acquire(std::max(version_, least_version_), &version);
   if (!over_reads) {
     if (!tracking_) {
-      if (stats_.reads > 0) return ConcurrentUpdate();
+      if (stats_.reads > 0) return Refuse();
     } else {
       ReadSet reads = reads_;
       for (const MergingCursor* cursor : cursors_) {
@@ -359,7 +373,7 @@ Status OccTransaction::MoveSnapshot(bool over_reads) {
         if (cursor->TrackedRange(&range)) reads.AddRange(range.start, range.end, range.version);
       }
       reads.Prepare();
-      if (!engine_->conflicts_.Unchanged(reads)) return ConcurrentUpdate();
+      if (!engine_->conflicts_.Unchanged(reads)) return Refuse();
       reads_.AdvanceTo(version);
     }
   }
@@ -523,6 +537,15 @@ Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
   if (buffer_ == nullptr || (buffer_->empty() && !spilled)) {
     EnsureVersion();
     End();
+    // Only who took over a lock can have read what is not published yet.
+    if (engine_->visibility_.published() < version_) {
+      engine_->queue_.AwaitPublished(version_);
+      if (engine_->visibility_.published() < version_) {
+        CELLAR_TRY(engine_->queue_.health());
+        return SqlError(Code::kUnavailable, sqlstate::kDiskFull,
+                        "could not make durable what the transaction has read");
+      }
+    }
     return version_;
   }
   CommitRequest request;
@@ -560,11 +583,16 @@ Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
   }
   snapshot_.reset();
   request.durable = options.durable;
+  if (holds_locks_) request.lock_owner = owner_;
   ++stats_.trips;
   engine_->queue_.Submit(&request);
   End();
-  engine_->DropStaleSnapshot();
-  if (!request.status.ok()) return request.status;
+  engine_->visibility_.DropStale();
+  if (!request.status.ok()) {
+    // A rerun before the rival is published would fail again.
+    if (request.status.code() == Code::kConflict) engine_->queue_.AwaitPublished(request.version);
+    return request.status;
+  }
   version_ = request.version;
   return request.version;
 }

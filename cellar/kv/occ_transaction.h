@@ -61,6 +61,8 @@ class OccTransaction : public Transaction {
   Status CheckLive() const;
   // From here on reads see one state.
   Status EnsureSnapshot();
+  // The error that asks for a rerun, once that would see what has changed.
+  Status Refuse();
   // From here on there is a version to validate against.
   void EnsureVersion();
   void SetVersion(uint64_t version);
@@ -99,6 +101,7 @@ class OccTransaction : public Transaction {
 
   std::shared_ptr<const SnapshotReader> snapshot_;
   uint64_t version_ = 0;
+  uint64_t least_version_ = 0;  // that a snapshot must hold, for the sake of locked keys
   uint64_t first_read_hash_ = 0;
   uint32_t epoch_ = 0;
   std::vector<uint64_t> epoch_versions_;

@@ -94,16 +94,22 @@ class Storage {
   // Reads the newest state, without a snapshot.
   virtual Result<bool> GetLatest(std::string_view key, PinnedValue* value) = 0;
 
-  // Applies a group at once: all of it or nothing, and with `sync` durably, together with all
-  // earlier groups. Called by one thread at a time, in order of versions. `*failed` is set if the
-  // store must take no more writes; the error's code then says what the members are told.
-  virtual Status Write(std::span<const GroupMember> group, bool sync, bool* failed) = 0;
+  // Applies a group at once: all of it or nothing. It shows in snapshots taken from now on and
+  // survives the process, but not the machine. Called by one thread at a time, in order of
+  // versions.
+  // `*failed` is set if the store must take no more writes; the error's code then says what the
+  // members are told.
+  virtual Status Write(std::span<const GroupMember> group, bool* failed) = 0;
+  // Makes durable all groups whose Write returned before the call, and perhaps later ones.
+  // Thread-safe, also beside Write and Ingest. After an error, which is kCommitUnknown, nobody
+  // knows of groups not yet durable; unless `*failed`, a later call may still make them so.
+  virtual Status SyncLog(bool* failed) = 0;
 
   // Bytes of a write buffer from which it goes to spill files; SIZE_MAX: never.
   virtual size_t spill_bytes() const = 0;
   virtual Result<std::unique_ptr<SpillWriter>> NewSpillFile() = 0;
-  // Applies the range deletions and then adds the files, which do not overlap, at once and durably.
-  // Called like Write.
+  // Applies the range deletions and then adds the files, which do not overlap, at once and durably:
+  // earlier groups must be durable before. Called like Write.
   virtual Status Ingest(std::span<const std::unique_ptr<SpillFile>> files,
                         std::span<const WriteBuffer::RangeDeletion> range_deletions,
                         uint64_t version, bool* failed) = 0;

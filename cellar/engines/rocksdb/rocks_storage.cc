@@ -210,18 +210,31 @@ class RocksStorage : public kv::Storage {
     return GetInto(db_.get(), latest_, key, value);
   }
 
-  Status Write(std::span<const kv::GroupMember> group, bool sync, bool* failed) override {
+  Status Write(std::span<const kv::GroupMember> group, bool* failed) override {
+    std::lock_guard lock(write_mutex_);
     CELLAR_TRY(ReadyToWrite());
     for (const kv::GroupMember& member : group) AddToBatch(*member.writes);
-    rocksdb::WriteOptions write;
-    write.sync = sync;
-    const rocksdb::Status status = db_->Write(write, &batch_);
+    const rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), &batch_);
     if (batch_.GetDataSize() > kKeepBatchBytes) {
       batch_ = rocksdb::WriteBatch();
     } else {
       batch_.Clear();
     }
     return NoteWrite(status, failed);
+  }
+
+  Status SyncLog(bool* failed) override {
+    // RocksDB takes no further calls on a log after an error, even if the disk was only full. Then
+    // finding room brings what was written to disk, and a later call succeeds.
+    rocksdb::Status status = rocksdb::Status::IOError(rocksdb::Status::kNoSpace);
+    if (!disk_full_ && !failed_) {
+      status = db_->SyncWAL();
+      if (status.ok()) return {};
+      // The log may have failed just now, and whose write it was is still to note why.
+      std::lock_guard lock(write_mutex_);
+      if (IsDiskFull(status)) disk_full_ = true;
+    }
+    return Unknown(status, disk_full_ && !failed_ ? nullptr : failed);
   }
 
   size_t spill_bytes() const override { return read_only_ ? SIZE_MAX : spill_bytes_; }
@@ -326,8 +339,11 @@ class RocksStorage : public kv::Storage {
       disk_full_ = true;
       return FromRocks(status, kCouldNotWrite);
     }
-    // Whether the log reached the disk is not known, so the failure may turn out a success.
-    *failed = failed_ = true;
+    return Unknown(status, failed);
+  }
+  // Whether the log reached the disk is not known, so the failure may turn out a success.
+  Status Unknown(const rocksdb::Status& status, bool* failed) {
+    if (failed != nullptr) *failed = failed_ = true;
     return SqlError(Code::kCommitUnknown, sqlstate::kStatementCompletionUnknown,
                     "could not write to the store, the outcome of the commit is unknown: {}",
                     status.ToString());
@@ -373,6 +389,7 @@ class RocksStorage : public kv::Storage {
 
   // Of the one writer.
   rocksdb::WriteBatch batch_;
+  std::mutex write_mutex_;  // held by Write
   std::atomic<bool> disk_full_{false};
   std::atomic<bool> failed_{false};
 };
