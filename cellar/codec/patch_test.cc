@@ -163,8 +163,9 @@ TEST(Patch, KindsOfTheDelta) {
     EXPECT_EQ(*DeltaKindOf({&row, 1}), DeltaKind::kRow);
   }
   EXPECT_EQ(*DeltaKindOf("\x02"), DeltaKind::kPatch);
+  EXPECT_EQ(*DeltaKindOf("\x06"), DeltaKind::kLongRow);
   for (int byte = 0; byte < 256; ++byte) {
-    if ((byte & 0x3F) == 0x01 || byte == 0x02) continue;
+    if ((byte & 0x3F) == 0x01 || byte == 0x02 || byte == 0x06) continue;
     const char first = static_cast<char>(byte);
     EXPECT_EQ(DeltaKindOf({&first, 1}).status().code(), Code::kCorruption) << byte;
     EXPECT_FALSE(ReadPatch({&first, 1}).has_value()) << byte;
