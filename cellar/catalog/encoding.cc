@@ -234,7 +234,9 @@ Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
     return CorruptionError("relation has unknown kind {}", in.kind());
   }
   out.kind = static_cast<RelationKind>(in.kind());
-  if (in.layout() != 1) return CorruptionError("relation has unknown layout {}", in.layout());
+  if (in.layout() < 1 || in.layout() > 2) {
+    return CorruptionError("relation has unknown layout {}", in.layout());
+  }
   out.layout = static_cast<Layout>(in.layout());
   for (const proto::Column& packed : in.columns()) {
     CELLAR_TRY_ASSIGN(ColumnDescriptor column, UnpackColumn(packed));

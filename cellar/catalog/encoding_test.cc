@@ -220,9 +220,9 @@ TEST(DescriptorBytes, DamagedBytesAreAnErrorOrAnotherDescriptorButNeverACrash) {
   }
 }
 
-// Every field's frozen bytes: tests/formats/catalog.golden.
-std::vector<std::pair<std::string, std::string>> ReadGolden() {
-  std::ifstream file(std::string(CELLAR_SOURCE_DIR) + "/tests/formats/catalog.golden");
+// Every field's frozen bytes: tests/formats/catalog*.golden.
+std::vector<std::pair<std::string, std::string>> ReadGolden(const std::string& name) {
+  std::ifstream file(std::string(CELLAR_SOURCE_DIR) + "/tests/formats/" + name);
   std::vector<std::pair<std::string, std::string>> lines;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
@@ -238,7 +238,9 @@ std::vector<std::pair<std::string, std::string>> ReadGolden() {
 
 TEST(DescriptorBytes, GoldensStayReadableAndAreWhatIsWritten) {
   size_t seen = 0;
-  for (const auto& [name, hex] : ReadGolden()) {
+  std::vector<std::pair<std::string, std::string>> goldens = ReadGolden("catalog.golden");
+  for (auto& golden : ReadGolden("catalog_pages.golden")) goldens.push_back(std::move(golden));
+  for (const auto& [name, hex] : goldens) {
     std::string bytes;
     for (size_t i = 0; i + 1 < hex.size(); i += 2) {
       bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
@@ -257,7 +259,21 @@ TEST(DescriptorBytes, GoldensStayReadableAndAreWhatIsWritten) {
       EXPECT_EQ(Hex(EncodeTable(FullTable())), hex);
     }
   }
-  EXPECT_EQ(seen, 3u);
+  EXPECT_EQ(seen, 4u);
+}
+
+TEST(DescriptorBytes, UnknownLayoutsAreCorruption) {
+  std::string bytes = EncodeTable(FullTable());
+  const size_t layout = bytes.find("\x38\x03\x40\x01");  // kind 3, layout 1
+  ASSERT_NE(layout, std::string::npos);
+  bytes[layout + 3] = 2;
+  Result<TableDescriptor> pages = DecodeTable(bytes);
+  ASSERT_TRUE(pages.ok()) << pages.status().ToString();
+  EXPECT_EQ(pages->layout, Layout::kPages);
+  for (char value : {char{0}, char{3}, char{127}}) {
+    bytes[layout + 3] = value;
+    EXPECT_EQ(DecodeTable(bytes).status().code(), Code::kCorruption) << int{value};
+  }
 }
 
 // The worked examples of docs/formats/catalog.md.

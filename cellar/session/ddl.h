@@ -78,6 +78,8 @@ class Ddl {
   // After the sequence's name or schema has changed: defaults of the columns that own it follow.
   Status FollowSequence(catalog::TableId sequence);
   Status OwnSequence(catalog::TableId sequence, catalog::TableId table, catalog::ColumnId column);
+  // What WITH (layout = ...) names, or default_table_layout.
+  Result<catalog::Layout> LayoutOf(const ast::OptionList& options);
   // The primary key of a table that declares none.
   void AddHiddenRowId(catalog::TableDescriptor* table);
   std::string ChooseName(const catalog::TableDescriptor& table, const std::string& columns,
@@ -92,6 +94,8 @@ class Ddl {
   Status AddConstraint(const ast::AlterTableCommand& command, catalog::TablePtr* table);
   Status DropConstraint(const ast::AlterTableCommand& command, catalog::TablePtr* table);
   Status ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* table);
+  // Stores `next` and writes the rows of *table, which it becomes, anew.
+  Status RewriteTable(catalog::TableDescriptor next, catalog::TablePtr* table);
   Status VerifyNotNull(const catalog::TablePtr& table, catalog::ColumnId column);
   Status VerifyCheck(const catalog::TablePtr& table, const catalog::CheckConstraint& check);
   Status VerifyForeignKey(const catalog::TablePtr& table, const catalog::ForeignKey& key);

@@ -208,13 +208,15 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
     case Kind::kSetTablespace:
     case Kind::kReplicaIdentity: return Status();  // hints about a storage that is not ours
     case Kind::kSetOptions:
-    case Kind::kResetOptions:
-      for (const ast::Option& option : command.options) {
-        if (option.name == "layout" && option.ToText() != "row") {
-          return UnsupportedError("table layout \"{}\" is not supported", option.ToText());
-        }
-      }
-      return Status();
+    case Kind::kResetOptions: {
+      if (ast::FindOption(command.options, "layout") == nullptr) return Status();
+      CELLAR_TRY_ASSIGN(const catalog::Layout layout, command.kind == Kind::kSetOptions
+                                                          ? LayoutOf(command.options)
+                                                          : LayoutOf({}));
+      if (layout == next.layout) return Status();
+      next.layout = layout;
+      return RewriteTable(std::move(next), table);
+    }
     default: break;
   }
   if (!command.action.empty())
@@ -364,6 +366,10 @@ Status Ddl::ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* tab
     }
     next.indexes.erase(next.indexes.begin() + 1);
   }
+  return RewriteTable(std::move(next), table);
+}
+
+Status Ddl::RewriteTable(catalog::TableDescriptor next, catalog::TablePtr* table) {
   RenewIndexes(&next);
   CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
   // Columns are matched by id: positions among the living columns of either side.

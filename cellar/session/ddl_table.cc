@@ -528,20 +528,34 @@ Status Ddl::CopyLike(const ast::TableLike& like, catalog::TableDescriptor* table
   return Status();
 }
 
+const char* LayoutName(catalog::Layout layout) {
+  return layout == catalog::Layout::kPages ? "pages" : "row";
+}
+
+Result<catalog::Layout> ParseLayout(std::string_view name) {
+  for (catalog::Layout layout : {catalog::Layout::kRow, catalog::Layout::kPages}) {
+    if (name == LayoutName(layout)) return layout;
+  }
+  return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                  "invalid value for option \"layout\": {}", name)
+      .WithDetail("Valid values are \"row\" and \"pages\".");
+}
+
+Result<catalog::Layout> Ddl::LayoutOf(const ast::OptionList& options) {
+  std::string name = *s_.settings.Get("default_table_layout");
+  for (const ast::Option& option : options) {
+    if (option.name == "layout") name = option.ToText();
+  }
+  return ParseLayout(name);
+}
+
 Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
   if (statement.partitioned || statement.partition_of)
     return UnsupportedError("partitioned tables are not supported");
   if (!statement.inherits.empty()) return UnsupportedError("table inheritance is not supported");
   if (statement.foreign_table) return UnsupportedError("foreign tables are not supported");
   if (statement.of_type != nullptr) return UnsupportedError("typed tables are not supported");
-  for (const ast::Option& option : statement.options) {
-    if (option.name != "layout") continue;
-    if (option.ToText() != "row") {
-      return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
-                      "table layout \"{}\" is not supported", option.ToText())
-          .WithHint("The layout of this version is row.");
-    }
-  }
+  CELLAR_TRY_ASSIGN(const catalog::Layout layout, LayoutOf(statement.options));
   const bool temporary = statement.persistence == ast::Persistence::kTemporary;
   CELLAR_TRY_ASSIGN(Target target, ResolveTarget(statement.table, temporary));
   const catalog::IndexDescriptor* index = nullptr;
@@ -557,6 +571,7 @@ Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
   catalog::TableDescriptor table;
   table.parent = target.space;
   table.name = target.name;
+  table.layout = layout;
   table.temporary = target.temporary;
   table.owner = s_.user;
   size_t next_like = 0;
@@ -658,6 +673,7 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
   if (statement.query->kind != ast::NodeKind::kSelect) {
     return UnsupportedError("CREATE TABLE AS EXECUTE is not supported");
   }
+  CELLAR_TRY_ASSIGN(const catalog::Layout layout, LayoutOf(statement.into.options));
   const bool temporary = statement.into.persistence == ast::Persistence::kTemporary;
   CELLAR_TRY_ASSIGN(Target target, ResolveTarget(statement.into.table, temporary));
   if (Catalog()->FindTable(target.space, target.name) != nullptr) {
@@ -680,6 +696,7 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
   catalog::TableDescriptor table;
   table.parent = target.space;
   table.name = target.name;
+  table.layout = layout;
   table.temporary = target.temporary;
   table.owner = s_.user;
   if (statement.into.columns.size() > plan->output.size()) {

@@ -382,6 +382,10 @@ void SliceBatch(const RowBatch& from, size_t start, size_t end, RowBatch* to);
 // Microseconds since 2000-01-01 UTC.
 int64_t NowMicros();
 
+// "row", "pages".
+const char* LayoutName(catalog::Layout layout);
+Result<catalog::Layout> ParseLayout(std::string_view name);  // 22023
+
 // pg_type.typinput.
 uint32_t TypeInputFunction(Type type);
 // pg_proc oid.

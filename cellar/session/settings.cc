@@ -57,6 +57,8 @@ constexpr Definition kDefinitions[] = {
      "Sets the default statistics target."},
     {"default_table_access_method", Kind::kString, "heap", "", "", false, false,
      "Sets the default table access method for new tables."},
+    {"default_table_layout", Kind::kEnum, kBuiltInTableLayout, "row,pages", "", false, false,
+     "Sets the layout of new tables that name none."},
     {"default_tablespace", Kind::kString, "", "", "", false, false,
      "Sets the default tablespace to create tables and indexes in."},
     {"default_text_search_config", Kind::kString, "pg_catalog.simple", "", "", false, false,

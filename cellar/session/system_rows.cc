@@ -379,8 +379,12 @@ class Generator {
           .Bool("relhasrules", kind == 'v')
           .Bool("relhastriggers",
                 !table->foreign_keys.empty() || !catalog_->ListReferencing(table->id).empty())
-          .Char("relpersistence", table->temporary ? 't' : 'p')
-          .Emit();
+          .Char("relpersistence", table->temporary ? 't' : 'p');
+      if (kind == 'r' && std::string_view(LayoutName(table->layout)) != kBuiltInTableLayout) {
+        const std::string option = fmt::format("layout={}", LayoutName(table->layout));
+        row_.Array("reloptions", {Value(MakeType(TypeId::kText), Datum::Bytes(option))});
+      }
+      row_.Emit();
     }
     for (const sql::VirtualTable* table : s_.db->system.All()) {
       if (!Wants("oid", table->oid)) continue;

@@ -153,6 +153,7 @@ enum class AlterTableKind : uint8_t {
   kRowSecurity,      // ENABLE, DISABLE, FORCE, NO FORCE
   kAttachPartition,  // table
   kDetachPartition,  // table
+  kSeal,             // Cellar's own; action: "SEAL" or "SEAL FULL"
   kOther,
 };
 
@@ -169,7 +170,7 @@ struct AlterTableCommand {
   int32_t number = 0;
   bool cascade = false;
   bool if_exists = false;
-  // kTrigger, kRule, kRowSecurity: what was written ("DISABLE TRIGGER"); other kinds: empty.
+  // kTrigger, kRule, kRowSecurity, kSeal: what was written ("DISABLE TRIGGER"); others: empty.
   std::string action;
 };
 

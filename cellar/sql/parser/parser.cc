@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <span>
 
 #include "cellar/base/check.h"
+#include "cellar/sql/parser/own_grammar.h"
 #include "cellar/sql/parser/pg_walker.h"
 #include "cellar/sql/parser/scan.h"
 
@@ -151,10 +153,9 @@ void FindViewQuery(std::string_view text, size_t begin, size_t end, ast::CreateV
   view->query_length = static_cast<int>(end - start);
 }
 
-Result<std::vector<Statement>> ParseText(const std::string& text, int prefix) {
-  CELLAR_TRY(CheckText(text));
-  RawParse raw(text);
-  if (raw.error() != nullptr) return FromGrammar(*raw.error(), prefix);
+// The statements of a tree; `replaced` is what stands in for clauses of ours.
+Result<std::vector<Statement>> Walk(const RawParse& raw, const std::string& text, int prefix,
+                                    std::span<const StandIn> replaced) {
   std::vector<Statement> out;
   ast::Items<::RawStmt> statements(raw.tree());
   out.reserve(statements.size());
@@ -172,8 +173,24 @@ Result<std::vector<Statement>> ParseText(const std::string& text, int prefix) {
     if (statement.ast->Is<ast::CreateViewStmt>()) {
       FindViewQuery(text, begin, end, &statement.ast->As<ast::CreateViewStmt>());
     }
+    for (; !replaced.empty() && replaced.front().at < end; replaced = replaced.subspan(1)) {
+      ApplyStandIn(replaced.front().kind, static_cast<int>(replaced.front().at) - prefix,
+                   statement.ast.get());
+    }
   }
   return out;
+}
+
+Result<std::vector<Statement>> ParseText(const std::string& text, int prefix) {
+  CELLAR_TRY(CheckText(text));
+  RawParse raw(text);
+  if (raw.error() == nullptr) return Walk(raw, text, prefix, {});
+  std::string known = text;
+  const std::vector<StandIn> replaced = ReplaceOwnGrammar(&known);
+  if (replaced.empty()) return FromGrammar(*raw.error(), prefix);
+  RawParse again(known);
+  if (again.error() != nullptr) return FromGrammar(*again.error(), prefix);
+  return Walk(again, known, prefix, replaced);
 }
 
 Status NotAnExpression(std::string_view text) {

@@ -206,6 +206,66 @@ TEST(ParserDdl, AlterTableHoldsEachCommand) {
   EXPECT_TRUE(As<AlterTableStmt>("ALTER TABLE IF EXISTS t ADD a int, DROP b").if_exists);
 }
 
+TEST(ParserDdl, KnowsWhatIsOurs) {
+  struct Case {
+    const char* text;
+    const char* table;  // schema.name
+    const char* action;
+    bool if_exists;
+  };
+  const Case cases[] = {
+      {"ALTER TABLE t SEAL", ".t", "SEAL", false},
+      {"alter table if exists s.t seal full ;", "s.t", "SEAL FULL", true},
+      {"/* SEAL; */ ALTER TABLE -- here\n \"a;b\".\"SEAL\" SEAL /* all */ FULL -- now\n",
+       "a;b.SEAL", "SEAL FULL", false},
+      {"ALTER TABLE ONLY seal SEAL", ".seal", "SEAL", false},
+      {"ALTER TABLE IF EXISTS exists SEAL", ".exists", "SEAL", true},
+  };
+  for (const Case& c : cases) {
+    Result<std::vector<Statement>> parsed = Parse(c.text);
+    ASSERT_TRUE(parsed.ok()) << c.text << ": " << parsed.status().ToString();
+    ASSERT_EQ(parsed->size(), 1u) << c.text;
+    EXPECT_EQ((*parsed)[0].tag, "ALTER TABLE");
+    const auto& alter = (*parsed)[0].ast->As<AlterTableStmt>();
+    EXPECT_EQ(alter.table.schema + "." + alter.table.name, c.table);
+    EXPECT_EQ(alter.if_exists, c.if_exists);
+    ASSERT_EQ(alter.commands.size(), 1u);
+    EXPECT_EQ(alter.commands[0].kind, AlterTableKind::kSeal);
+    EXPECT_EQ(alter.commands[0].action, c.action);
+  }
+  // Among others, whose texts and positions stay what they are.
+  const std::string_view text =
+      "SELECT 'ALTER TABLE t SEAL'; ALTER TABLE a SEAL; ALTER TABLE t RENAME TO seal;"
+      "ALTER TABLE b SEAL FULL; SELECT $$;$$, 1";
+  Result<std::vector<Statement>> parsed = Parse(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
+  ASSERT_EQ(parsed->size(), 5u);
+  EXPECT_EQ((*parsed)[1].TextIn(text), "ALTER TABLE a SEAL");
+  EXPECT_EQ((*parsed)[1].ast->As<AlterTableStmt>().commands[0].action, "SEAL");
+  EXPECT_EQ((*parsed)[2].ast->As<RenameStmt>().new_name, "seal");
+  EXPECT_EQ((*parsed)[3].ast->As<AlterTableStmt>().commands[0].action, "SEAL FULL");
+  EXPECT_EQ((*parsed)[4].TextIn(text), "SELECT $$;$$, 1");
+
+  const auto& create = As<CreateTableStmt>("CREATE TABLE t (a int) WITH (LAYOUT = ROW, a = r_w)");
+  EXPECT_EQ(FindOption(create.options, "layout")->ToText(), "row");
+  EXPECT_EQ(FindOption(create.options, "a")->ToText(), "r_w");
+  const auto& as = As<CreateTableAsStmt>("CREATE TABLE t WITH (layout=row) AS SELECT 1");
+  EXPECT_EQ(FindOption(as.into.options, "layout")->ToText(), "row");
+  const auto& set = As<AlterTableStmt>("ALTER TABLE t SET (layout = row), ADD a int");
+  EXPECT_EQ(FindOption(set.commands[0].options, "layout")->ToText(), "row");
+
+  const std::pair<const char*, int> wrong[] = {{"ALTER TABLE t SEAL NOW", 15},
+                                               {"ALTER TABLE SEAL", 17},
+                                               {"ALTER TABLE t SEAL; SELEC 1", 21},
+                                               {"ALTER TABLE t SEAL, ADD a int", 15},
+                                               {"ALTER INDEX t SEAL", 15}};
+  for (const auto& [statement, position] : wrong) {
+    const Status status = Parse(statement).status();
+    EXPECT_EQ(status.sqlstate(), "42601") << statement;
+    EXPECT_EQ(status.position(), position) << statement << ": " << status.ToString();
+  }
+}
+
 TEST(ParserDdl, RenamesAndMovesSayWhat) {
   const auto& column = As<RenameStmt>("ALTER TABLE IF EXISTS s.t RENAME COLUMN a TO b");
   EXPECT_EQ(column.object_type, ObjectType::kColumn);
