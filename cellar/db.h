@@ -43,6 +43,11 @@ struct OpenOptions {
   bool durable = true;
   size_t cache_bytes = 0;  // of blocks and write buffers; 0: a quarter of memory, at most 256 MiB
   size_t statement_memory_bytes = size_t{256} << 20;  // one sort, hash table or buffer
+  // Of tables that name none: "row" or "pages". Empty: as CELLAR_DEFAULT_TABLE_LAYOUT says.
+  std::string table_layout;
+  // When rows are packed into pages: "auto" in the background, "off", or "always" at each commit,
+  // which is slow and meant for tests. Empty: as CELLAR_SEAL says.
+  std::string seal;
 };
 
 struct ConnectOptions {

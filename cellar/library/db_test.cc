@@ -23,10 +23,9 @@ class LibraryTest : public testing::Test {
     database_.reset();
     std::filesystem::remove_all(directory_);
   }
-  void Reopen() {
+  void Reopen(OpenOptions options = {}) {
     connection_.reset();
     database_.reset();
-    OpenOptions options;
     options.durable = false;
     options.cache_bytes = 32 << 20;
     auto opened = Database::Open(directory_ + "/store", options);
@@ -379,6 +378,107 @@ TEST_F(LibraryTest, TheStoreIsOpenOnce) {
   OpenOptions absent;
   absent.create_if_missing = false;
   EXPECT_EQ(Database::Open(directory_ + "/none", absent).status().code(), Code::kNotFound);
+}
+
+// Unsealed rows of a table, as far as this process knows.
+constexpr const char* kChanges =
+    "SELECT changes FROM cellar_table_storage WHERE tablename = 'item'";
+
+TEST_F(LibraryTest, TablesGetTheLayoutOfTheOptions) {
+  EXPECT_EQ(One("SHOW default_table_layout"), "row");
+  OpenOptions options;
+  options.table_layout = "pages";
+  options.seal = "off";
+  Reopen(options);
+  MakeItems(3);
+  EXPECT_EQ(One("SELECT layout FROM cellar_table_storage WHERE tablename = 'item'"), "pages");
+  EXPECT_EQ(One("SELECT reloptions FROM pg_class WHERE relname = 'item'"), "{layout=pages}");
+  Execute("CREATE TABLE other (a int) WITH (layout = row)");
+  EXPECT_EQ(One("SELECT layout FROM cellar_table_storage WHERE tablename = 'other'"), "row");
+  EXPECT_EQ(One("SHOW cellar.seal"), "off");
+  options.table_layout = "heap";
+  EXPECT_EQ(Database::Open(directory_ + "/other", options).status().sqlstate(),
+            sqlstate::kInvalidParameterValue);
+  options.table_layout = "";
+  options.seal = "soon";
+  EXPECT_EQ(Database::Open(directory_ + "/other", options).status().sqlstate(),
+            sqlstate::kInvalidParameterValue);
+}
+
+TEST_F(LibraryTest, SealsInTheBackground) {
+  OpenOptions options;
+  options.table_layout = "pages";
+  options.seal = "auto";
+  Reopen(options);
+  MakeItems(0);
+  constexpr int kRows = 20000;
+  Execute("INSERT INTO item SELECT n, 'item ' || n, n / 2 FROM generate_series(1, $1::int) n",
+          kRows);
+  Execute("UPDATE item SET name = 'new' WHERE id % 10 = 0");
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (One(kChanges) != "0" && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_EQ(One(kChanges), "0");
+  EXPECT_EQ(One("SELECT page_rows > 10000 FROM cellar_table_storage WHERE tablename = 'item'"),
+            "t");
+  EXPECT_EQ(One("SELECT count(*) FROM item"), std::to_string(kRows));
+  EXPECT_EQ(One("SELECT count(*) FROM item WHERE name = 'new'"), std::to_string(kRows / 10));
+  // Few rows are left alone.
+  Execute("DELETE FROM item WHERE id = 1");
+  EXPECT_EQ(One(kChanges), "1");
+  Reopen(options);
+  EXPECT_EQ(One("SELECT count(*) FROM item"), std::to_string(kRows - 1));
+}
+
+TEST_F(LibraryTest, SealingStopsForASessionThatWantsItOff) {
+  OpenOptions options;
+  options.table_layout = "pages";
+  options.seal = "auto";
+  Reopen(options);
+  MakeItems(0);
+  Execute("SET cellar.seal = off");
+  Execute("INSERT INTO item SELECT n, 'x', 0 FROM generate_series(1, 5000) n");
+  EXPECT_EQ(One(kChanges), "5000");
+  ASSERT_TRUE(connection_->ExecuteScript("ALTER TABLE item SEAL").ok());
+  EXPECT_EQ(One(kChanges), "0");
+  Execute("SET cellar.seal = always");
+  Execute("UPDATE item SET price = 1");
+  EXPECT_EQ(One(kChanges), "0");
+  EXPECT_EQ(One("SELECT sum(price) FROM item"), "5000");
+  EXPECT_EQ(connection_->ExecuteScript("BEGIN; ALTER TABLE item SEAL").sqlstate(),
+            sqlstate::kActiveSqlTransaction);
+}
+
+// Writers, the background thread and the end of the store, beside each other.
+TEST_F(LibraryTest, TheStoreClosesWhileItIsBeingSealed) {
+  OpenOptions options;
+  options.table_layout = "pages";
+  options.seal = "auto";
+  Reopen(options);
+  MakeItems(0);
+  int64_t rows = 0;
+  for (int round = 0; round < 4; ++round) {
+    Reopen(options);
+    std::vector<std::thread> writers;
+    for (int w = 0; w < 2; ++w) {
+      writers.emplace_back([this, round, w] {
+        std::unique_ptr<Connection> connection = Connect();
+        for (int i = 0; i < 20; ++i) {
+          const int first = ((round * 2 + w) * 20 + i) * 200;
+          EXPECT_TRUE(connection
+                          ->Execute("INSERT INTO item SELECT n, 'x', 0 FROM "
+                                    "generate_series($1::int, $2::int) n",
+                                    first, first + 199)
+                          .ok());
+          EXPECT_TRUE(
+              connection->Execute("UPDATE item SET price = price + 1 WHERE id = $1", first).ok());
+        }
+      });
+    }
+    for (std::thread& writer : writers) writer.join();
+    rows += 2 * 20 * 200;
+    EXPECT_EQ(One("SELECT count(*) FROM item"), std::to_string(rows));
+    EXPECT_EQ(One("SELECT sum(price) FROM item"), std::to_string(rows / 200));
+  }
 }
 
 TEST_F(LibraryTest, ReadOnlyRefusesToWrite) {

@@ -1,9 +1,20 @@
 // Engines by name; there is one.
 #include "cellar/server/store.h"
 
+#include <cstdlib>
+
 #include "cellar/engines/rocksdb/rocks_engine.h"
 
 namespace cellar::server {
+namespace {
+
+std::string OrEnvironment(const std::string& value, const char* name) {
+  if (!value.empty()) return value;
+  const char* found = std::getenv(name);
+  return found == nullptr ? std::string() : std::string(found);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<kv::Engine>> OpenEngine(const StoreOptions& options) {
   engines::RocksOptions rocks;
@@ -22,6 +33,8 @@ Result<std::unique_ptr<session::Database>> OpenDatabase(const StoreOptions& opti
   database.read_only = options.read_only;
   database.durable_commits = options.durable_commits;
   database.memory_limit_bytes = options.statement_memory_bytes;
+  database.table_layout = OrEnvironment(options.table_layout, "CELLAR_DEFAULT_TABLE_LAYOUT");
+  database.seal = OrEnvironment(options.seal, "CELLAR_SEAL");
   return session::Database::Open(std::move(engine), database);
 }
 

@@ -21,6 +21,9 @@ struct StoreOptions {
   bool accept_log_damage = false;  // lose what the log holds behind a damaged place
   size_t cache_bytes = 0;          // 0: a quarter of memory, at most 256 MiB
   size_t statement_memory_bytes = size_t{256} << 20;
+  // What default_table_layout and cellar.seal begin with. Empty: what the environment variables
+  // CELLAR_DEFAULT_TABLE_LAYOUT and CELLAR_SEAL say, or else what is built in.
+  std::string table_layout, seal;
 };
 
 // Errors: as engines::OpenRocksEngine, and kNotFound for an absent directory that is not to be

@@ -5,7 +5,9 @@ namespace cellar::session {
 
 Database::Database() = default;
 
-Database::~Database() = default;
+Database::~Database() {
+  if (impl_ != nullptr && impl_->sealing != nullptr) impl_->sealing->Stop();
+}
 
 Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> engine,
                                                  const DatabaseOptions& options) {
@@ -14,14 +16,24 @@ Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> eng
   database->impl_ = std::make_unique<Impl>();
   Impl& impl = *database->impl_;
   impl.options = options;
+  if (!options.table_layout.empty()) CELLAR_TRY(ParseLayout(options.table_layout).status());
+  SealMode seal = SealMode::kAuto;
+  if (!options.seal.empty()) {
+    CELLAR_TRY_ASSIGN(seal, ParseSealMode(options.seal));
+  }
   impl.engine = std::move(engine);
   CELLAR_TRY_ASSIGN(impl.catalog, catalog::Catalog::Open(impl.engine.get()));
   impl.tables = std::make_unique<table::TableStore>(impl.engine.get());
+  impl.sealer = std::make_unique<table::Sealer>(impl.engine.get(), impl.tables.get());
+  impl.sealing = std::make_unique<SealService>(impl.catalog.get(), impl.sealer.get());
   impl.sequences = std::make_unique<SequenceCache>(impl.engine.get());
   impl.roles = std::make_unique<RoleStore>(impl.engine.get());
   CELLAR_TRY(impl.roles->Load());
   impl.start_micros = NowMicros();
-  if (!options.read_only) CELLAR_TRY(DropLeftoverTemporarySchemas(&impl));
+  if (options.read_only) return database;
+  CELLAR_TRY(DropLeftoverTemporarySchemas(&impl));
+  if (seal != SealMode::kAuto) impl.sealing->Pause();
+  impl.sealing->Start();
   return database;
 }
 
@@ -36,6 +48,7 @@ bool Database::Cancel(int32_t pid, int32_t secret) {
 
 void Database::BeginShutdown() {
   impl_->shutting_down.store(true);
+  impl_->sealing->Stop();
   std::lock_guard lock(impl_->sessions_mutex);
   for (auto& [pid, session] : impl_->sessions)
     session->cancel.Cancel(CancelToken::Reason::kShutdown);

@@ -121,6 +121,7 @@ StatementScope::StatementScope(Session::Impl* session, ResultSink* sink) : sessi
 
 StatementScope::~StatementScope() {
   session_->current_sink = nullptr;
+  session_->FollowSealSettings();
   if (timed_) session_->cancel.SetDeadline(std::chrono::steady_clock::time_point());
   if (!session_->db->shutting_down.load(std::memory_order_relaxed)) session_->cancel.Clear();
 }
@@ -590,6 +591,7 @@ Session::~Session() {
   db->advisory_released.notify_all();
   impl_->Rollback();
   impl_->DropTemporarySchema();
+  if (impl_->pauses_sealing) db->sealing->Resume();
 }
 
 Result<std::unique_ptr<Session>> Session::Open(Database* database, const SessionOptions& options) {
@@ -612,6 +614,10 @@ Result<std::unique_ptr<Session>> Session::Open(Database* database, const Session
   CELLAR_TRY(impl.settings.SetDefault("session_authorization", options.user));
   if (!db->options.durable_commits)
     CELLAR_TRY(impl.settings.SetDefault("synchronous_commit", "off"));
+  if (!db->options.table_layout.empty())
+    CELLAR_TRY(impl.settings.SetDefault("default_table_layout", db->options.table_layout));
+  if (!db->options.seal.empty())
+    CELLAR_TRY(impl.settings.SetDefault("cellar.seal", db->options.seal));
   for (const auto& [name, value] : options.settings) {
     if (!impl.settings.Get(name) && name.find('.') == std::string::npos) {
       return SqlError(Code::kInvalid, sqlstate::kUndefinedObject,
@@ -623,6 +629,8 @@ Result<std::unique_ptr<Session>> Session::Open(Database* database, const Session
     CELLAR_TRY(impl.settings.SetDefault(name, plain));
   }
   (void)impl.settings.TakeChanges();
+  impl.seal_rate_kb = impl.settings.hot().seal_rate_kb;
+  impl.FollowSealSettings();
   impl.pid = db->next_pid.fetch_add(1);
   std::lock_guard lock(db->sessions_mutex);
   db->sessions[impl.pid] = &impl;

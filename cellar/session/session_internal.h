@@ -17,6 +17,7 @@
 #include "cellar/base/cancel.h"
 #include "cellar/catalog/catalog.h"
 #include "cellar/kv/engine.h"
+#include "cellar/session/sealing.h"
 #include "cellar/session/session.h"
 #include "cellar/session/settings.h"
 #include "cellar/sql/exec/executor.h"
@@ -132,6 +133,7 @@ struct Database::Impl {
   std::unique_ptr<catalog::Catalog> catalog;
   SystemCatalog system;
   std::unique_ptr<table::TableStore> tables;
+  std::unique_ptr<table::Sealer> sealer;
   std::unique_ptr<SequenceCache> sequences;
   std::unique_ptr<RoleStore> roles;
   NotificationHub notifications;
@@ -151,6 +153,7 @@ struct Database::Impl {
     int64_t made_micros = 0;
   };
   std::unordered_map<uint64_t, Estimate> estimates;
+  std::unique_ptr<SealService> sealing;  // last: its thread ends first
 };
 
 // A statement that has been parsed, and planned when it is a query. Shared by portals.
@@ -302,6 +305,16 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Status RunFetch(const ast::FetchStmt& statement, Portal* portal, std::string* tag);
   Status EvaluateExecuteArguments(const ast::ExecuteStmt& statement, const Prepared& target,
                                   Arena* arena, std::vector<Datum>* parameters);
+  // sealing.cc
+  Status RunSeal(const ast::AlterTableStmt& statement, ResultSink* sink);
+  // Seals tables of layout pages among these. No transaction may be open.
+  Status SealTables(const std::vector<catalog::TablePtr>& tables, bool repack);
+  // Under cellar.seal = always: tables that the commit `used`, and others with unsealed rows.
+  void SealAfterCommit(const std::set<std::pair<uint64_t, uint64_t>>& used);
+  // Tells the store's thread what this session has set.
+  void FollowSealSettings();
+  Status RunVacuum(const ast::VacuumStmt& statement, ResultSink* sink, std::string* tag);
+
   Status LockWholeTable(const catalog::TableDescriptor& table, int mode, bool nowait);
   Status DeclareCursor(const ast::DeclareCursorStmt& statement, const Prepared& prepared);
   Status SendParameterChanges(ResultSink* sink);
@@ -361,6 +374,8 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   std::optional<uint32_t> last_sequence;
   uint64_t random_state[2] = {0, 0};
   ResultSink* current_sink = nullptr;  // while a statement runs, for notices
+  bool pauses_sealing = false;
+  int64_t seal_rate_kb = 0;  // as last told
 };
 
 // Arms the statement timeout for the time of one client message.

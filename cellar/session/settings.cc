@@ -34,6 +34,11 @@ constexpr Definition kDefinitions[] = {
     {"block_size", Kind::kInt, "8192", "", "", false, true, "Shows the size of a disk block."},
     {"bytea_output", Kind::kEnum, "hex", "hex,escape", "", false, false,
      "Sets the output format for bytea."},
+    {"cellar.seal", Kind::kEnum, "auto", "auto,off,always", "", false, false,
+     "Sets when new and changed rows are packed into pages: in the background, not while this "
+     "session is open, or at each commit of this session."},
+    {"cellar.seal_rate", Kind::kInt, "65536", "", "kB", false, false,
+     "Sets how much the store packs in a second in the background; 0 is no limit."},
     {"check_function_bodies", Kind::kBool, "on", "", "", false, false,
      "Checks routine bodies when they are made."},
     {"client_encoding", Kind::kString, "UTF8", "", "", true, false,
@@ -685,6 +690,9 @@ void Settings::ReadHot() {
   hot_.isolation = *Get("transaction_isolation");
   hot_.read_only = GetBool("transaction_read_only");
   hot_.durable = *Get("synchronous_commit") != "off";
+  hot_.seal_off = *Get("cellar.seal") == "off";
+  hot_.seal_always = *Get("cellar.seal") == "always";
+  hot_.seal_rate_kb = GetInt("cellar.seal_rate");
   hot_.has_default_modes = hot_.isolation == *Get("default_transaction_isolation") &&
                            hot_.read_only == GetBool("default_transaction_read_only");
   hot_generation_ = generation_;

@@ -62,9 +62,11 @@ class Settings {
   // What every statement asks, read from the values once per change.
   struct Hot {
     int64_t statement_timeout_ms = 0, lock_timeout_ms = 0;
-    std::string isolation;   // transaction_isolation
-    bool read_only = false;  // transaction_read_only
-    bool durable = true;     // synchronous_commit is not off
+    std::string isolation;                       // transaction_isolation
+    bool read_only = false;                      // transaction_read_only
+    bool durable = true;                         // synchronous_commit is not off
+    bool seal_off = false, seal_always = false;  // cellar.seal
+    int64_t seal_rate_kb = 0;                    // cellar.seal_rate
     // A new transaction's modes are in place already.
     bool has_default_modes = false;
   };

@@ -173,6 +173,7 @@ class Generator {
       void (Generator::*make)();
     };
     static constexpr Entry kEntries[] = {
+        {"cellar_table_storage", &Generator::TableStorage},
         {"pg_am", &Generator::Am},
         {"pg_attrdef", &Generator::Attrdef},
         {"pg_attribute", &Generator::AttributeRows},
@@ -247,6 +248,31 @@ class Generator {
                                  }),
                   schemas.end());
     return schemas;
+  }
+
+  // Of layout pages only: rows of others have but one place.
+  void TableStorage() {
+    for (const catalog::TablePtr& table : Relations()) {
+      if (table->kind != catalog::RelationKind::kTable) continue;
+      row_.Text("schemaname", s_.SchemaName(table->parent))
+          .Text("tablename", table->name)
+          .Text("layout", LayoutName(table->layout));
+      Result<table::StorageState> state = s_.db->sealer->StateOf(table);
+      if (state.ok() && table->layout == catalog::Layout::kPages) {
+        const uint64_t allowed = SealAllowance(*state);
+        const uint64_t bytes = state->delta_bytes + state->page_bytes;
+        auto number = [](uint64_t value) { return static_cast<int64_t>(value); };
+        row_.Int("delta_bytes", number(state->delta_bytes))
+            .Int("page_bytes", number(state->page_bytes))
+            .Int("page_rows", number(state->page_rows))
+            .Int("changes", number(state->changes))
+            .Double("delta_share", bytes == 0 ? 0
+                                              : static_cast<double>(state->delta_bytes) /
+                                                    static_cast<double>(bytes))
+            .Int("debt", number(state->delta_bytes - std::min(allowed, state->delta_bytes)));
+      }
+      row_.Emit();
+    }
   }
 
   void Am() {

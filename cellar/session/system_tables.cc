@@ -53,6 +53,10 @@ const SystemTable kSystemTables[] = {
      "relispopulated:bool relreplident:char relispartition:bool relrewrite:oid "
      "relfrozenxid:xid relminmxid:xid relacl:_aclitem reloptions:_text "
      "relpartbound:pg_node_tree"},
+    // Ours: where the rows of tables are.
+    {"pg_catalog", "cellar_table_storage", 15900, true,
+     "schemaname:name tablename:name layout:text delta_bytes:int8 page_bytes:int8 "
+     "page_rows:int8 changes:int8 delta_share:float8 debt:int8"},
     {"pg_catalog", "pg_collation", 3456, false,
      "oid:oid collname:name collnamespace:oid collowner:oid collprovider:char "
      "collisdeterministic:bool collencoding:int4 collcollate:text collctype:text "

@@ -141,8 +141,13 @@ Status Session::Impl::Commit(ResultSink* sink) {
       }
     }
   }
+  const bool sealed_now =
+      status.ok() && settings.hot().seal_always && !ending->read_only && !db->options.read_only;
+  const std::set<std::pair<uint64_t, uint64_t>> used = std::move(ending->required);
   ending->access.reset();
   ending->editor.reset();
+  ending->kv.reset();
+  if (sealed_now) SealAfterCommit(used);
   settings.EndTransaction(status.ok());
   if (sink != nullptr) {
     Status sent = SendParameterChanges(sink);

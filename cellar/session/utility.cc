@@ -617,26 +617,13 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
           return Status();
       }
       return Status();
-    case ast::NodeKind::kVacuum: {
-      const auto& statement = node.As<ast::VacuumStmt>();
-      *tag = statement.vacuum ? "VACUUM" : "ANALYZE";
-      if (statement.vacuum && in_block) {
-        return SqlError(Code::kInvalid, sqlstate::kActiveSqlTransaction,
-                        "VACUUM cannot run inside a transaction block");
-      }
-      for (const ast::VacuumStmt::Target& target : statement.tables) {
-        if (sql::FindRelation(*CurrentCatalog(), Scope(), target.table.schema, target.table.name) ==
-                nullptr &&
-            db->system.Find(target.table.schema.empty() ? "pg_catalog" : target.table.schema,
-                            target.table.name) == nullptr) {
-          return SqlError(Code::kNotFound, sqlstate::kUndefinedTable,
-                          "relation \"{}\" does not exist", target.table.name);
-        }
-      }
-      // Row counts come from the store whenever a plan is made; fresh ones are what ANALYZE is for.
-      std::lock_guard lock(db->estimates_mutex);
-      db->estimates.clear();
-      return Status();
+    case ast::NodeKind::kVacuum: return RunVacuum(node.As<ast::VacuumStmt>(), sink, tag);
+    case ast::NodeKind::kAlterTable: {
+      const auto& statement = node.As<ast::AlterTableStmt>();
+      if (!statement.commands.empty() &&
+          statement.commands.front().kind == ast::AlterTableKind::kSeal)
+        return RunSeal(statement, sink);
+      return RunDdl(prepared, sink, tag);
     }
     case ast::NodeKind::kCheckpoint: return db->engine->Sync();
     case ast::NodeKind::kLock: {
@@ -681,6 +668,39 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
       return UnsupportedError("{} is not supported", prepared.statement->tag);
     default: return RunDdl(prepared, sink, tag);
   }
+}
+
+Status Session::Impl::RunVacuum(const ast::VacuumStmt& statement, ResultSink* sink,
+                                std::string* tag) {
+  *tag = statement.vacuum ? "VACUUM" : "ANALYZE";
+  if (statement.vacuum && in_block) {
+    return SqlError(Code::kInvalid, sqlstate::kActiveSqlTransaction,
+                    "VACUUM cannot run inside a transaction block");
+  }
+  Status status;
+  const bool full = SettingBool(statement.options, "full", false, &status);
+  CELLAR_TRY(std::move(status));
+  if (statement.vacuum) CELLAR_TRY(Commit(sink));
+  std::vector<catalog::TablePtr> tables;
+  for (const ast::VacuumStmt::Target& target : statement.tables) {
+    catalog::TablePtr table =
+        sql::FindRelation(*CurrentCatalog(), Scope(), target.table.schema, target.table.name);
+    if (table == nullptr &&
+        db->system.Find(target.table.schema.empty() ? "pg_catalog" : target.table.schema,
+                        target.table.name) == nullptr) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedTable, "relation \"{}\" does not exist",
+                      target.table.name);
+    }
+    if (table != nullptr) tables.push_back(std::move(table));
+  }
+  if (statement.vacuum) {
+    if (statement.tables.empty()) tables = CurrentCatalog()->ListAllTables();
+    CELLAR_TRY(SealTables(tables, full));
+  }
+  // Row counts come from the store whenever a plan is made; fresh ones are what ANALYZE is for.
+  std::lock_guard lock(db->estimates_mutex);
+  db->estimates.clear();
+  return Status();
 }
 
 Status Session::Impl::LockWholeTable(const catalog::TableDescriptor& table, int mode, bool nowait) {

@@ -386,8 +386,13 @@ Result<StorageState> Sealer::StateOf(const TablePtr& table) {
   state.delta_bytes = engine_->ApproximateBytes(delta.start, delta.end);
   state.page_bytes = engine_->ApproximateBytes(pages.start, pages.end);
   CELLAR_TRY_ASSIGN(state.page_rows, store_->EstimatePagedRows(*table));
-  state.changes = store_->DirectoryOf(table->id, primary)->changes.load(std::memory_order_relaxed);
+  state.changes = ChangesOf(table);
   return state;
+}
+
+uint64_t Sealer::ChangesOf(const TablePtr& table) {
+  return store_->DirectoryOf(table->id, table->primary().id)
+      ->changes.load(std::memory_order_relaxed);
 }
 
 }  // namespace cellar::table

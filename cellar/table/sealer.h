@@ -58,6 +58,8 @@ class Sealer {
 
   // Cost: two property reads of the engine.
   Result<StorageState> StateOf(const TablePtr& table);
+  // StorageState::changes alone. Cost: a look into a map.
+  uint64_t ChangesOf(const TablePtr& table);
 
  private:
   kv::Engine* engine_;
