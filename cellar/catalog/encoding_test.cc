@@ -177,6 +177,21 @@ TEST(DescriptorBytes, EveryFieldSurvives) {
   EXPECT_EQ(got.comment, "what was ordered");
 }
 
+TEST(DescriptorBytes, EveryLayoutSurvives) {
+  for (const Layout layout : {Layout::kRow, Layout::kPages}) {
+    TableDescriptor table = FullTable();
+    table.layout = layout;
+    Result<TableDescriptor> decoded = DecodeTable(EncodeTable(table));
+    ASSERT_TRUE(decoded.ok()) << decoded.status().ToString();
+    EXPECT_EQ(decoded->layout, layout);
+  }
+  TableDescriptor table = FullTable();
+  for (const int unknown : {0, 3}) {
+    table.layout = static_cast<Layout>(unknown);
+    EXPECT_EQ(DecodeTable(EncodeTable(table)).status().code(), Code::kCorruption);
+  }
+}
+
 TEST(DescriptorBytes, NamespaceSurvives) {
   NamespaceDescriptor space;
   space.id.value = 5;
