@@ -56,25 +56,28 @@ class AggregateOperator : public Operator {
 
  private:
   Status Consume() {
-    std::vector<uint32_t> ids;
+    size_t unchecked = 0;  // rows since memory was counted, which costs as much as some rows
     while (true) {
       CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
       if (batch == nullptr) return Status();
       CELLAR_TRY(state_.CheckCancel());
       arena_.Reset();
       context().set_arena(&arena_);
-      ids.assign(batch->size(), 0);
+      RowGroups groups;
       size_t count = 1;
       if (keys_.size() > 0) {
         CELLAR_TRY(keys_.Eval(*batch, context()));
-        groups_.FindOrInsert(keys_.columns(), batch->size(), ids.data());
+        ids_.resize(batch->size());
+        const bool one = groups_.FindOrInsert(keys_.columns(), batch->size(), ids_.data());
+        groups = one ? RowGroups{nullptr, ids_[0]} : RowGroups{ids_.data(), 0};
         count = groups_.size();
       }
+      for (auto& call : calls_) CELLAR_TRY(call->Add(*batch, groups, count, context()));
+      unchecked += batch->size();
+      if (unchecked < kBatchRows) continue;
+      unchecked = 0;
       size_t bytes = groups_.footprint_bytes();
-      for (auto& call : calls_) {
-        CELLAR_TRY(call->Add(*batch, ids.data(), count, context()));
-        bytes += call->footprint_bytes();
-      }
+      for (auto& call : calls_) bytes += call->footprint_bytes();
       CELLAR_TRY(state_.CheckMemory(bytes));
     }
   }
@@ -88,7 +91,7 @@ class AggregateOperator : public Operator {
   size_t next_ = 0;
   Arena arena_;
   RowBatch out_;
-  std::vector<uint32_t> picks_;
+  std::vector<uint32_t> ids_, picks_;
 };
 
 class DistinctOperator : public Operator {

@@ -30,7 +30,16 @@ void GroupedAggregate::Reset() {
   }
 }
 
-Status GroupedAggregate::Add(const RowBatch& input, const uint32_t* groups, size_t group_count,
+Status GroupedAggregate::AddRows(Selection rows, RowGroups groups, EvalContext& context) {
+  if (rows.count == 0) return Status();
+  if (groups.ids == nullptr) return state_->AddToGroup(context, vectors_, rows, groups.one);
+  if (rows.rows == nullptr) return state_->Add(context, vectors_, rows, groups.ids);
+  groups_.resize(rows.count);
+  for (size_t i = 0; i < rows.count; ++i) groups_[i] = groups.ids[rows.rows[i]];
+  return state_->Add(context, vectors_, rows, groups_.data());
+}
+
+Status GroupedAggregate::Add(const RowBatch& input, RowGroups groups, size_t group_count,
                              EvalContext& context) {
   if (group_count > group_count_ || group_count_ == 0) {
     state_->Resize(group_count);
@@ -48,27 +57,20 @@ Status GroupedAggregate::Add(const RowBatch& input, const uint32_t* groups, size
     CELLAR_TRY_ASSIGN(const ColumnVector* values, arg.Eval(input, rows, context));
     vectors_.push_back(values);
   }
-  bool drop_nulls = false;
-  if (call_.spec->strict) {
-    for (const ColumnVector* values : vectors_) drop_nulls |= values->has_nulls();
-  }
-  if (drop_nulls) {
-    std::vector<uint32_t> kept;
-    kept.reserve(rows.count);
+  for (const ColumnVector* values : vectors_) {
+    if (!call_.spec->strict || !values->has_nulls()) continue;
+    kept_.resize(rows.count);
+    const uint8_t* nulls = values->nulls();
+    size_t count = 0;
     for (size_t i = 0; i < rows.count; ++i) {
-      const uint32_t row = rows[i];
-      bool null = false;
-      for (const ColumnVector* values : vectors_) null |= values->IsNull(row);
-      if (!null) kept.push_back(row);
+      kept_[count] = rows[i];
+      count += nulls[rows[i]] == 0 ? 1 : 0;
     }
-    rows_ = std::move(kept);
+    kept_.resize(count);
+    rows_.swap(kept_);
     rows = Selection{rows_.data(), rows_.size()};
   }
-  groups_.resize(rows.count);
-  for (size_t i = 0; i < rows.count; ++i) groups_[i] = groups[rows[i]];
-  if (!call_.distinct && order_.empty()) {
-    return state_->Add(context, vectors_, rows, groups_.data());
-  }
+  if (!call_.distinct && order_.empty()) return AddRows(rows, groups, context);
 
   // Dense copies of the selected rows: group, arguments, sort keys.
   RowBatch dense;
@@ -76,7 +78,9 @@ Status GroupedAggregate::Add(const RowBatch& input, const uint32_t* groups, size
   ColumnVector& group_column = dense.column(0);
   group_column.Reset(MakeType(TypeId::kInt8));
   group_column.Resize(rows.count);
-  for (size_t i = 0; i < rows.count; ++i) group_column.ints()[i] = groups_[i];
+  for (size_t i = 0; i < rows.count; ++i) {
+    group_column.ints()[i] = groups.ids == nullptr ? groups.one : groups.ids[rows[i]];
+  }
   std::vector<uint32_t> picks(rows.count);
   for (size_t i = 0; i < rows.count; ++i) picks[i] = rows[i];
   for (size_t a = 0; a < args_.size(); ++a) {

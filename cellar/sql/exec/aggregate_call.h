@@ -10,19 +10,25 @@
 
 namespace cellar::sql::exec {
 
+// The groups that the rows of a batch belong to.
+struct RowGroups {
+  const uint32_t* ids = nullptr;  // one a row; null: all rows are of group `one`
+  uint32_t one = 0;
+};
+
 class GroupedAggregate {
  public:
   explicit GroupedAggregate(const AggregateCall& call);
 
   void Reset();
-  // Row i of `input` belongs to group groups[i] < group_count.
-  Status Add(const RowBatch& input, const uint32_t* groups, size_t group_count,
-             EvalContext& context);
+  // All groups are below `group_count`.
+  Status Add(const RowBatch& input, RowGroups groups, size_t group_count, EvalContext& context);
   // Appends the results of groups [start, end) to *result. May be called between Adds.
   Status Finish(size_t start, size_t end, EvalContext& context, ColumnVector* result);
   size_t footprint_bytes() const;
 
  private:
+  Status AddRows(Selection rows, RowGroups groups, EvalContext& context);
   Status AddOrdered(size_t group_count, EvalContext& context);
 
   const AggregateCall& call_;
@@ -35,7 +41,7 @@ class GroupedAggregate {
   RowBatch buffered_;  // ORDER BY: group, arguments, sort keys
   size_t group_count_ = 0;
   // Scratch.
-  std::vector<uint32_t> rows_, groups_, ids_;
+  std::vector<uint32_t> rows_, kept_, groups_, ids_;
   std::vector<uint8_t> fresh_;
   std::vector<const ColumnVector*> vectors_;
 };

@@ -53,14 +53,28 @@ class ProjectOperator : public Operator {
     context().set_arena(&arena_);
     CELLAR_TRY(exprs_.Eval(*batch, context()));
     out_.columns().resize(exprs_.size());
-    for (size_t i = 0; i < exprs_.size(); ++i) {
-      CopyColumn(*exprs_.columns()[i], batch->size(), &out_.column(i));
+    const std::vector<const ColumnVector*>& values = exprs_.columns();
+    for (size_t i = 0; i < values.size(); ++i) {
+      // The child's own columns may be had for nothing, at their last use.
+      ColumnVector* own = FindColumn(batch, values[i]);
+      if (own != nullptr && std::count(values.begin() + i + 1, values.end(), own) == 0) {
+        std::swap(*own, out_.column(i));
+      } else {
+        CopyColumn(*values[i], batch->size(), &out_.column(i));
+      }
     }
     out_.SetSize(batch->size());
     return &out_;
   }
 
  private:
+  static ColumnVector* FindColumn(RowBatch* batch, const ColumnVector* column) {
+    for (ColumnVector& own : batch->columns()) {
+      if (&own == column) return &own;
+    }
+    return nullptr;
+  }
+
   OperatorPtr child_;
   ExprList exprs_;
   Arena arena_;

@@ -115,8 +115,7 @@ class WindowOperator : public Operator {
         RowBatch step;
         step.Reset(TypesOf(child_->node().output));
         step.AppendRows(input, std::span(order).subspan(i, end - i));
-        std::vector<uint32_t> groups(step.size(), 0);
-        CELLAR_TRY(aggregate.Add(step, groups.data(), 1, context()));
+        CELLAR_TRY(aggregate.Add(step, RowGroups(), 1, context()));
         ColumnVector value(call.result);
         CELLAR_TRY(aggregate.Finish(0, 1, context(), &value));
         Store(result, i, value.Get(0));

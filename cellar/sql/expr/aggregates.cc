@@ -21,145 +21,7 @@ size_t Extend(ColumnVector* result, size_t count) {
   return at;
 }
 
-// ---- count ----
-
-class CountState : public AggregateState {
- public:
-  void Resize(size_t groups) override { counts_.resize(groups); }
-  Status Add(EvalContext&, Vectors, Selection rows, const uint32_t* groups) override {
-    for (size_t i = 0; i < rows.count; ++i) ++counts_[groups[i]];
-    return Status();
-  }
-  Status Finish(EvalContext&, size_t start, size_t end, ColumnVector* result) override {
-    const size_t at = Extend(result, end - start);
-    for (size_t g = start; g < end; ++g) result->ints()[at + g - start] = counts_[g];
-    return Status();
-  }
-  size_t footprint_bytes() const override { return counts_.capacity() * 8; }
-
- private:
-  std::vector<int64_t> counts_;
-};
-
 // ---- sums ----
-
-// sum(int2), sum(int4): bigint.
-class IntSumState : public AggregateState {
- public:
-  void Resize(size_t groups) override { cells_.resize(groups); }
-  Status Add(EvalContext&, Vectors args, Selection rows, const uint32_t* groups) override {
-    const int64_t* values = args[0]->ints();
-    for (size_t i = 0; i < rows.count; ++i) {
-      Cell& cell = cells_[groups[i]];
-      cell.any = true;
-      if (__builtin_add_overflow(cell.sum, values[rows[i]], &cell.sum)) {
-        return SqlError(Code::kInvalid, sqlstate::kNumericValueOutOfRange, "bigint out of range");
-      }
-    }
-    return Status();
-  }
-  Status Finish(EvalContext&, size_t start, size_t end, ColumnVector* result) override {
-    const size_t at = Extend(result, end - start);
-    for (size_t g = start; g < end; ++g) {
-      if (cells_[g].any)
-        result->ints()[at + g - start] = cells_[g].sum;
-      else
-        result->SetNull(at + g - start);
-    }
-    return Status();
-  }
-  size_t footprint_bytes() const override { return cells_.capacity() * sizeof(Cell); }
-
- private:
-  struct Cell {
-    int64_t sum = 0;
-    bool any = false;
-  };
-  std::vector<Cell> cells_;
-};
-
-// sum and avg of bigint, sum and avg of smaller integers' averages: a 128-bit sum never overflows.
-template <bool average>
-class WideIntState : public AggregateState {
- public:
-  void Resize(size_t groups) override { cells_.resize(groups); }
-  Status Add(EvalContext&, Vectors args, Selection rows, const uint32_t* groups) override {
-    const int64_t* values = args[0]->ints();
-    for (size_t i = 0; i < rows.count; ++i) {
-      Cell& cell = cells_[groups[i]];
-      cell.sum += values[rows[i]];
-      ++cell.count;
-    }
-    return Status();
-  }
-  Status Finish(EvalContext& context, size_t start, size_t end, ColumnVector* result) override {
-    const size_t at = Extend(result, end - start);
-    Arena* arena = context.arena();
-    for (size_t g = start; g < end; ++g) {
-      const Cell& cell = cells_[g];
-      if (cell.count == 0) {
-        result->SetNull(at + g - start);
-        continue;
-      }
-      std::string_view out = numeric::Make(cell.sum, 0, arena);
-      if (average) {
-        CELLAR_TRY_ASSIGN(out, numeric::Divide(out, numeric::FromInt64(cell.count, arena), arena));
-      }
-      result->bytes()[at + g - start] = out;
-    }
-    return Status();
-  }
-  size_t footprint_bytes() const override { return cells_.capacity() * sizeof(Cell); }
-
- private:
-  struct Cell {
-    numeric::int128_t sum = 0;
-    int64_t count = 0;
-  };
-  std::vector<Cell> cells_;
-};
-
-// sum and avg of floats; `single` rounds the running sum to float4 as sum(real) does.
-template <bool average, bool single>
-class DoubleSumState : public AggregateState {
- public:
-  void Resize(size_t groups) override { cells_.resize(groups); }
-  Status Add(EvalContext&, Vectors args, Selection rows, const uint32_t* groups) override {
-    const double* values = args[0]->doubles();
-    for (size_t i = 0; i < rows.count; ++i) {
-      Cell& cell = cells_[groups[i]];
-      const double value = values[rows[i]], sum = cell.sum + value;
-      const double next = single && !average ? static_cast<double>(static_cast<float>(sum)) : sum;
-      if (std::isinf(next) && !std::isinf(value) && !std::isinf(cell.sum)) {
-        return SqlError(Code::kInvalid, sqlstate::kNumericValueOutOfRange,
-                        "value out of range: overflow");
-      }
-      cell.sum = next;
-      ++cell.count;
-    }
-    return Status();
-  }
-  Status Finish(EvalContext&, size_t start, size_t end, ColumnVector* result) override {
-    const size_t at = Extend(result, end - start);
-    for (size_t g = start; g < end; ++g) {
-      const Cell& cell = cells_[g];
-      if (cell.count == 0)
-        result->SetNull(at + g - start);
-      else
-        result->doubles()[at + g - start] =
-            average ? cell.sum / static_cast<double>(cell.count) : cell.sum;
-    }
-    return Status();
-  }
-  size_t footprint_bytes() const override { return cells_.capacity() * sizeof(Cell); }
-
- private:
-  struct Cell {
-    double sum = 0;
-    int64_t count = 0;
-  };
-  std::vector<Cell> cells_;
-};
 
 template <bool average>
 class NumericSumState : public AggregateState {
@@ -232,60 +94,24 @@ class IntervalSumState : public AggregateState {
 
 // ---- min and max ----
 
-template <bool greatest>
-class IntExtremeState : public AggregateState {
- public:
-  void Resize(size_t groups) override { cells_.resize(groups); }
-  Status Add(EvalContext&, Vectors args, Selection rows, const uint32_t* groups) override {
-    const int64_t* values = args[0]->ints();
-    for (size_t i = 0; i < rows.count; ++i) {
-      Cell& cell = cells_[groups[i]];
-      const int64_t value = values[rows[i]];
-      const bool better = greatest ? value > cell.value : value < cell.value;
-      if (better || !cell.any) cell.value = value;
-      cell.any = true;
-    }
-    return Status();
-  }
-  Status Finish(EvalContext&, size_t start, size_t end, ColumnVector* result) override {
-    const size_t at = Extend(result, end - start);
-    for (size_t g = start; g < end; ++g) {
-      if (cells_[g].any)
-        result->ints()[at + g - start] = cells_[g].value;
-      else
-        result->SetNull(at + g - start);
-    }
-    return Status();
-  }
-  size_t footprint_bytes() const override { return cells_.capacity() * sizeof(Cell); }
-
- private:
-  struct Cell {
-    int64_t value = 0;
-    bool any = false;
-  };
-  std::vector<Cell> cells_;
-};
-
-// Any other ordered type: one owned value a group.
+// Values that are bytes: one owned value a group.
 template <bool greatest>
 class ExtremeState : public AggregateState {
  public:
-  explicit ExtremeState(Type type) : type_(type), bytes_(PhysicalOf(type) == Physical::kBytes) {}
+  explicit ExtremeState(Type type) : type_(type) {}
   void Resize(size_t groups) override { cells_.resize(groups); }
   Status Add(EvalContext&, Vectors args, Selection rows, const uint32_t* groups) override {
     for (size_t i = 0; i < rows.count; ++i) {
       Cell& cell = cells_[groups[i]];
-      const Datum value = args[0]->Get(rows[i]);
+      const std::string_view value = args[0]->bytes()[rows[i]];
       if (cell.any) {
-        int order = CompareDatums(value, Current(cell), type_);
+        int order = CompareDatums(Datum::Bytes(value), Datum::Bytes(cell.owned), type_);
         if (greatest ? order <= 0 : order >= 0) continue;
       }
       cell.any = true;
-      if (bytes_)
-        cell.owned.assign(value.bytes());
-      else
-        cell.word = value;
+      const size_t before = cell.owned.capacity();
+      cell.owned.assign(value);
+      owned_bytes_ += cell.owned.capacity() - before;
     }
     return Status();
   }
@@ -295,36 +121,30 @@ class ExtremeState : public AggregateState {
       const Cell& cell = cells_[g];
       if (!cell.any)
         result->SetNull(at + g - start);
-      else if (bytes_)
-        result->Set(at + g - start, TextOf(context, cell.owned));
       else
-        result->Set(at + g - start, cell.word);
+        result->Set(at + g - start, TextOf(context, cell.owned));
     }
     return Status();
   }
   size_t footprint_bytes() const override {
-    size_t out = cells_.capacity() * sizeof(Cell);
-    for (const Cell& cell : cells_) out += cell.owned.capacity() > 15 ? cell.owned.capacity() : 0;
-    return out;
+    return cells_.capacity() * sizeof(Cell) + owned_bytes_;
   }
 
  private:
   struct Cell {
     bool any = false;
-    Datum word;
     std::string owned;
   };
-  Datum Current(const Cell& cell) const { return bytes_ ? Datum::Bytes(cell.owned) : cell.word; }
 
   Type type_;
-  bool bytes_;
+  size_t owned_bytes_ = 0;
   std::vector<Cell> cells_;
 };
 
 template <bool greatest>
 std::unique_ptr<AggregateState> MakeExtreme(std::span<const Type> types) {
-  if (PhysicalOf(types[0]) == Physical::kInt64)
-    return std::make_unique<IntExtremeState<greatest>>();
+  const Physical physical = PhysicalOf(types[0]);
+  if (physical != Physical::kBytes) return MakePlainExtreme(physical, greatest);
   return std::make_unique<ExtremeState<greatest>>(types[0]);
 }
 
@@ -758,18 +578,8 @@ void AddSpread(Registry& r, const char* int2, const char* int4, const char* int8
                     name "(numeric) numeric", name "(float4) float8", name "(float8) float8")
 
 void AddSums(Registry& r) {
-  r.AddAggregate("sum(int2) int8", Make<IntSumState>);
-  r.AddAggregate("sum(int4) int8", Make<IntSumState>);
-  r.AddAggregate("sum(int8) numeric", Make<WideIntState<false>>);
-  r.AddAggregate("sum(float4) float4", Make<DoubleSumState<false, true>>);
-  r.AddAggregate("sum(float8) float8", Make<DoubleSumState<false, false>>);
   r.AddAggregate("sum(numeric) numeric", Make<NumericSumState<false>>);
   r.AddAggregate("sum(interval) interval", Make<IntervalSumState<false>>);
-  r.AddAggregate("avg(int2) numeric", Make<WideIntState<true>>);
-  r.AddAggregate("avg(int4) numeric", Make<WideIntState<true>>);
-  r.AddAggregate("avg(int8) numeric", Make<WideIntState<true>>);
-  r.AddAggregate("avg(float4) float8", Make<DoubleSumState<true, true>>);
-  r.AddAggregate("avg(float8) float8", Make<DoubleSumState<true, false>>);
   r.AddAggregate("avg(numeric) numeric", Make<NumericSumState<true>>);
   r.AddAggregate("avg(interval) interval", Make<IntervalSumState<true>>);
 }
@@ -829,8 +639,6 @@ void AddRegressions(Registry& r) {
 }  // namespace
 
 void RegisterAggregates(Registry& r) {
-  r.AddAggregate("count() int8", Make<CountState>, false);
-  r.AddAggregate("count(any) int8", Make<CountState>);
   AddSums(r);
   AddExtremes(r);
   AddBits(r);

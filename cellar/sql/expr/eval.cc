@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t kHashedListItems = 9;
 constexpr size_t kHashedArrayRows = 16;
+constexpr size_t kFewRows = 64;
 
 void Spread(Datum value, Selection rows, ColumnVector* out) {
   if (value.is_null()) {
@@ -163,7 +164,7 @@ void SelectCompared(const ColumnVector& values, Comparison c, Kernel kernel, Dat
 struct Evaluator::Node {
   enum class Mode : uint8_t {
     kColumn,    // the input's own vector
-    kConstant,  // filled once, kept while the batch size stays
+    kConstant,  // filled once for as many rows as batches have
     kSpread,    // no columns below: one EvalRow a call
     kPass,      // a relabel: the child's vector
     kCall,
@@ -264,6 +265,7 @@ struct Evaluator::Node {
   Mode mode = Mode::kRows;
   std::vector<std::unique_ptr<Node>> children;
   ColumnVector result;
+  size_t filled = 0;  // kConstant: rows of the vector that hold the value
   std::vector<const ColumnVector*> arg_vectors;
   std::vector<Datum> arg_values;
   std::vector<uint32_t> open_rows, taken_rows, next_rows;
@@ -281,10 +283,13 @@ Result<const ColumnVector*> Evaluator::Node::Eval(const RowBatch& input, Selecti
       return &input.column(static_cast<size_t>(expr->index));
     }
     case Mode::kConstant:
-      if (result.size() != input.size() || input.size() == 0) {
-        Prepare(input.size());
-        Spread(expr->constant.datum(), {nullptr, input.size()}, &result);
+      // Values stay where they are while the size changes below what was filled; NULLs do not.
+      if (input.size() > filled || expr->constant.is_null()) {
+        filled = input.size() < kFewRows ? input.size() : std::max(input.size(), kBatchRows);
+        Prepare(filled);
+        Spread(expr->constant.datum(), {nullptr, filled}, &result);
       }
+      result.Resize(input.size());
       return &result;
     case Mode::kSpread: {
       Prepare(input.size());

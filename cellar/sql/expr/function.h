@@ -123,6 +123,11 @@ class AggregateState {
   // out for strict aggregates; DISTINCT, FILTER and ORDER BY are handled by the operator.
   virtual Status Add(EvalContext& context, std::span<const ColumnVector* const> args,
                      Selection rows, const uint32_t* groups) = 0;
+  // The same for rows that all belong to one group.
+  virtual Status AddToGroup(EvalContext& context, std::span<const ColumnVector* const> args,
+                            Selection rows, uint32_t group) {
+    return Add(context, args, rows, std::vector<uint32_t>(rows.count, group).data());
+  }
   // Appends results of groups [start, end) to `result`.
   virtual Status Finish(EvalContext& context, size_t start, size_t end, ColumnVector* result) = 0;
   virtual size_t footprint_bytes() const = 0;

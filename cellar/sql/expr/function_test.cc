@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include "cellar/sql/expr/like.h"
@@ -188,6 +190,101 @@ std::string Aggregate(std::string_view name, const Lines& values, Type type,
   Status finished = state->Finish(context, 0, 2, &result);
   if (!finished.ok()) return std::string(finished.message());
   return Print(result.Get(0), resolved->result) + "|" + Print(result.Get(1), resolved->result);
+}
+
+// Adds the values one row a group index, and all rows at once, in two batches each, the second with
+// every other row; what both say.
+template <typename T>
+std::pair<std::string, std::string> BothWays(std::string_view name, Type type,
+                                             const std::vector<T>& values) {
+  EvalContext context;
+  Arena arena;
+  context.set_arena(&arena);
+  const ResolvedAggregate resolved = *ResolveAggregate(name, {&type, 1}, false);
+  ColumnVector column(type);
+  for (T value : values) {
+    if constexpr (std::is_same_v<T, double>)
+      column.Append(Datum::Double(value));
+    else
+      column.Append(Datum::Int(value));
+  }
+  std::vector<uint32_t> some;
+  for (uint32_t i = 0; i < values.size(); i += 2) some.push_back(i);
+  const std::vector<uint32_t> groups(values.size(), 1);
+  const ColumnVector* args[] = {&column};
+  const auto run = [&](bool at_once) -> std::string {
+    std::unique_ptr<AggregateState> state = resolved.spec->make({&type, 1});
+    state->Resize(2);
+    for (Selection rows :
+         {Selection{nullptr, values.size()}, Selection{some.data(), some.size()}}) {
+      const Status added = at_once ? state->AddToGroup(context, args, rows, 1)
+                                   : state->Add(context, args, rows, groups.data());
+      if (!added.ok()) return std::string(added.message());
+    }
+    ColumnVector result(resolved.result);
+    EXPECT_TRUE(state->Finish(context, 0, 2, &result).ok());
+    return Print(result.Get(0), resolved.result) + "|" + Print(result.Get(1), resolved.result);
+  };
+  return {run(false), run(true)};
+}
+
+TEST(Aggregates, RowsOfOneGroupAddUpAsRowsOfMany) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const std::vector<std::vector<double>> doubles = {{},
+                                                    {1.5},
+                                                    {0.1, 0.2, 0.3, 1e16, -1e16},
+                                                    {0.0, -0.0},
+                                                    {-0.0, 0.0},
+                                                    {nan, 1, 2},
+                                                    {1, nan},
+                                                    {inf, 1, -1},
+                                                    {inf, -inf},
+                                                    {1e308, 1e308},
+                                                    {nan, nan},
+                                                    {-inf, 1e308, 1e308},
+                                                    {3, 1, 2, 5, 4},
+                                                    {1e308, -1e308, 1e308}};
+  for (const char* name : {"sum", "avg", "min", "max", "count"}) {
+    for (const std::vector<double>& values : doubles) {
+      for (TypeId id : {TypeId::kFloat4, TypeId::kFloat8}) {
+        const auto [each, at_once] = BothWays(name, MakeType(id), values);
+        EXPECT_EQ(each, at_once) << name << " of " << values.size();
+      }
+    }
+    for (const std::vector<int64_t>& values : std::vector<std::vector<int64_t>>{
+             {}, {1}, {3, -1, 2}, {INT32_MAX, INT32_MAX}, {INT32_MIN, 5, INT32_MIN}}) {
+      for (TypeId id : {TypeId::kInt2, TypeId::kInt4, TypeId::kInt8}) {
+        const auto [each, at_once] = BothWays(name, MakeType(id), values);
+        EXPECT_EQ(each, at_once) << name << " of " << values.size();
+      }
+    }
+    const auto [each, at_once] =
+        BothWays<int64_t>(name, MakeType(TypeId::kInt8), {INT64_MAX, INT64_MAX, INT64_MIN});
+    EXPECT_EQ(each, at_once) << name;
+  }
+  EXPECT_EQ(BothWays<double>("sum", MakeType(TypeId::kFloat8), {1e308, 1e308}).second,
+            "value out of range: overflow");
+  EXPECT_EQ(BothWays<double>("sum", MakeType(TypeId::kFloat8), {inf, 1e308, 1e308}).second,
+            "NULL|Infinity");
+  EXPECT_EQ(BothWays<double>("max", MakeType(TypeId::kFloat8), {1, nan, inf}).second, "NULL|NaN");
+  EXPECT_EQ(BothWays<double>("min", MakeType(TypeId::kFloat8), {nan, nan, 1, nan}).second,
+            "NULL|1");
+}
+
+TEST(Aggregates, SumOfIntegersNoticesThatItOverflows) {
+  EvalContext context;
+  const Type type = MakeType(TypeId::kInt4);
+  std::unique_ptr<AggregateState> state =
+      ResolveAggregate("sum", {&type, 1}, false)->spec->make({&type, 1});
+  state->Resize(1);
+  ColumnVector column(type);
+  column.Append(Datum::Int(INT64_MAX - 1));  // stands for billions of rows
+  column.Append(Datum::Int(1));
+  const ColumnVector* args[] = {&column};
+  const uint32_t zero = 0, second = 1;
+  ASSERT_TRUE(state->Add(context, args, {nullptr, 1}, &zero).ok());
+  ASSERT_TRUE(state->AddToGroup(context, args, {&second, 1}, 0).ok());
+  EXPECT_EQ(state->AddToGroup(context, args, {&second, 1}, 0).sqlstate(), "22003");
 }
 
 TEST(Aggregates, AnswerAsPostgreSql) {

@@ -1,4 +1,5 @@
 // Arithmetic and bit operators of numbers, and concatenation.
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -68,6 +69,17 @@ Result<Datum> IntScalar(EvalContext&, const Expr&, Args a) {
   return Datum::Int(out);
 }
 
+template <typename F>
+inline void ForEachRow(Selection rows, F&& visit) {
+  const size_t count = rows.count;
+  if (rows.rows == nullptr) {
+    for (size_t i = 0; i < count; ++i) visit(i);
+  } else {
+    const uint32_t* places = rows.rows;
+    for (size_t i = 0; i < count; ++i) visit(places[i]);
+  }
+}
+
 template <typename T, Arith op>
 Status IntVector(EvalContext&, const Expr&, std::span<const ColumnVector* const> args,
                  Selection rows, ColumnVector* result) {
@@ -82,15 +94,14 @@ Status IntVector(EvalContext&, const Expr&, std::span<const ColumnVector* const>
       if (b[row] == 0) return DivisionByZero();
       if (Compute<T, op>(a[row], b[row], &out[row])) return OutOfRange(NameOf<T>());
     }
-  } else {
-    for (size_t i = 0; i < rows.count; ++i) {
-      uint32_t row = rows[i];
-      if (Compute<T, op>(a[row], b[row], &out[row]) && nulls[row] == 0) {
-        return OutOfRange(NameOf<T>());
-      }
-    }
+    return Status();
   }
-  return Status();
+  bool overflow = false;
+  ForEachRow(rows, [&](size_t row) {
+    if (Compute<T, op>(a[row], b[row], &out[row])) [[unlikely]]
+      overflow |= nulls[row] == 0;
+  });
+  return overflow ? OutOfRange(NameOf<T>()) : Status();
 }
 
 template <typename T>
@@ -177,12 +188,27 @@ Status DoubleVector(EvalContext&, const Expr&, std::span<const ColumnVector* con
   const double* a = args[0]->doubles();
   const double* b = args[1]->doubles();
   double* out = result->doubles();
-  for (size_t i = 0; i < rows.count; ++i) {
-    uint32_t row = rows[i];
-    if (result->nulls()[row] != 0) continue;
-    CELLAR_TRY((ComputeDouble<op, single>(a[row], b[row], &out[row])));
+  const uint8_t* nulls = result->nulls();
+  Status status;
+  const auto compute = [&](size_t row) {
+    if (nulls[row] == 0 && status.ok()) {
+      status = ComputeDouble<op, single>(a[row], b[row], &out[row]);
+    }
+  };
+  if constexpr (op == Arith::kDivide || single) {
+    ForEachRow(rows, compute);
+  } else {
+    ForEachRow(rows, [&](size_t row) {
+      out[row] = op == Arith::kAdd        ? a[row] + b[row]
+                 : op == Arith::kSubtract ? a[row] - b[row]
+                                          : a[row] * b[row];
+      // Zeros, infinities, NaN: the only results that may be errors.
+      const uint64_t exponent = (std::bit_cast<uint64_t>(out[row]) >> 52) & 0x7ff;
+      if (exponent - 1 >= 0x7fe) [[unlikely]]
+        compute(row);
+    });
   }
-  return Status();
+  return status;
 }
 
 template <bool single>

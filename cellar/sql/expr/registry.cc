@@ -118,6 +118,7 @@ Registry::Registry() {
   RegisterArrays(*this);
   RegisterJson(*this);
   RegisterSystem(*this);
+  RegisterPlainAggregates(*this);
   RegisterAggregates(*this);
   RegisterOrderedAggregates(*this);
   BuildIndex();

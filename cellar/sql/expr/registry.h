@@ -81,6 +81,7 @@ void RegisterArrays(Registry& registry);
 void RegisterJson(Registry& registry);
 void RegisterSystem(Registry& registry);
 void RegisterAggregates(Registry& registry);
+void RegisterPlainAggregates(Registry& registry);
 void RegisterOrderedAggregates(Registry& registry);
 
 // Casts that are found by rule and not in the table: arrays by element, and any type by its text.
@@ -94,6 +95,9 @@ Type ElementOf(Type type);
 // The array type of an element: int2[] for int2.
 inline Type ArrayTypeOf(Type element) { return ArrayOf(element.id); }
 inline bool IsArrayLike(Type type) { return ElementOf(type).id != TypeId::kInvalid; }
+
+// The state of min or max over values that are words.
+std::unique_ptr<AggregateState> MakePlainExtreme(Physical physical, bool greatest);
 
 // ---- For function bodies ----
 
