@@ -52,6 +52,7 @@ class Worker {
   Status Run(kv::Isolation isolation) {
     kv::TransactionOptions options;
     options.isolation = isolation;
+    options.durable = false;
     std::unique_ptr<kv::Transaction> transaction = store_->engine()->Begin(options);
     Access access(transaction.get(), nullptr, store_->tables());
     Rows rows = rows_;
