@@ -2,9 +2,11 @@
 // store, workload, microseconds per operation (or row), CPU microseconds of this process.
 //
 //   compare STORE --dir DIR [--rows N] [--seconds S] [--only WORKLOAD] [--url URL]
+//   compare rocksdb-build
 //
 // STORE is cellar (with the tables below its SQL), rocksdb, sqlite, or a name for the server at
-// URL. tools/bench runs it for every store in turn and makes the table.
+// URL. tools/bench runs it for every store in turn and makes the table. The second form names the
+// RocksDB that this program is linked with.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -16,6 +18,7 @@
 #include <thread>
 
 #include "bench/store.h"
+#include "cellar/engines/rocksdb/rocks_engine.h"
 
 namespace cellar::bench {
 
@@ -214,5 +217,9 @@ int Run(const Options& options) {
 }  // namespace cellar::bench
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "rocksdb-build") {
+    fmt::print("{}\n", cellar::engines::RocksBuild());
+    return 0;
+  }
   return cellar::bench::Run(cellar::bench::ReadOptions(argc, argv));
 }

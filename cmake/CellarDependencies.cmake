@@ -3,6 +3,19 @@ find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(RocksDB CONFIG REQUIRED)
+set(CELLAR_ROCKSDB_BUILD "${RocksDB_VERSION}, Debian's static library")
+set(CELLAR_ROCKSDB_ROOT "" CACHE PATH "a RocksDB of tools/build-rocksdb, instead of the packaged one")
+if(CELLAR_ROCKSDB_ROOT)
+  # Only the archive is exchanged: the headers are those of the same version.
+  if(NOT EXISTS ${CELLAR_ROCKSDB_ROOT}/recipe)
+    message(FATAL_ERROR "${CELLAR_ROCKSDB_ROOT} holds no RocksDB: run tools/build-rocksdb")
+  endif()
+  file(STRINGS ${CELLAR_ROCKSDB_ROOT}/recipe CELLAR_ROCKSDB_BUILD LIMIT_COUNT 1)
+  set_target_properties(RocksDB::rocksdb PROPERTIES
+    IMPORTED_CONFIGURATIONS "" IMPORTED_LOCATION ${CELLAR_ROCKSDB_ROOT}/lib/librocksdb.a
+    INTERFACE_INCLUDE_DIRECTORIES ${CELLAR_ROCKSDB_ROOT}/include
+    INTERFACE_LINK_LIBRARIES "$<LINK_ONLY:lz4::lz4>;$<LINK_ONLY:zstd::zstd>;Threads::Threads")
+endif()
 # Programs take the archive, which is faster (docs/decisions); it is not position independent, so shared
 # libraries take the shared one.
 set(CELLAR_ROCKSDB

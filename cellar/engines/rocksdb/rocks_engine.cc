@@ -262,4 +262,6 @@ Result<std::unique_ptr<kv::Engine>> OpenRocksEngine(const RocksOptions& options)
       std::make_unique<RocksEngine>(std::move(opened.storage), std::move(lock)));
 }
 
+std::string_view RocksBuild() { return CELLAR_ROCKSDB_BUILD; }
+
 }  // namespace cellar::engines

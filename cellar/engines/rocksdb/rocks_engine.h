@@ -43,4 +43,7 @@ struct RocksOptions {
 // a damaged log, which is then left as it is; kUnavailable (58030, 53100) when the disk refuses.
 Result<std::unique_ptr<kv::Engine>> OpenRocksEngine(const RocksOptions& options);
 
+// Version and build of the RocksDB that programs are linked with.
+std::string_view RocksBuild();
+
 }  // namespace cellar::engines
