@@ -72,6 +72,12 @@ class AggregateOperator : public Operator {
         groups = one ? RowGroups{nullptr, ids_[0]} : RowGroups{ids_.data(), 0};
         count = groups_.size();
       }
+      if (groups.ids != nullptr && calls_.size() > 1 && count <= kMostParts &&
+          batch->size() >= count * kLeastPart) {
+        Divide(batch->size(), count);
+        groups.parts = parts_;
+        groups.order = order_.data();
+      }
       for (auto& call : calls_) CELLAR_TRY(call->Add(*batch, groups, count, context()));
       unchecked += batch->size();
       if (unchecked < kBatchRows) continue;
@@ -82,6 +88,26 @@ class AggregateOperator : public Operator {
     }
   }
 
+  // Sorts the rows of a batch by group: few groups with many rows each are added up group by group
+  // faster than row by row, for each row waits for the one before it in its group.
+  void Divide(size_t rows, size_t count) {
+    uint32_t ends[kMostParts] = {};
+    for (size_t i = 0; i < rows; ++i) ++ends[ids_[i]];
+    parts_.clear();
+    uint32_t start = 0;
+    for (uint32_t g = 0; g < count; ++g) {
+      const uint32_t size = ends[g];
+      if (size != 0) parts_.push_back({g, start, size});
+      ends[g] = start;
+      start += size;
+    }
+    order_.resize(rows);
+    uint32_t* order = order_.data();
+    for (uint32_t i = 0; i < rows; ++i) order[ends[ids_[i]]++] = i;
+  }
+
+  static constexpr size_t kMostParts = 64, kLeastPart = 16;
+
   OperatorPtr child_;
   ExprList keys_;
   std::vector<Type> key_types_;
@@ -91,7 +117,8 @@ class AggregateOperator : public Operator {
   size_t next_ = 0;
   Arena arena_;
   RowBatch out_;
-  std::vector<uint32_t> ids_, picks_;
+  std::vector<uint32_t> ids_, order_, picks_;
+  std::vector<RowGroups::Part> parts_;
 };
 
 class DistinctOperator : public Operator {

@@ -33,6 +33,13 @@ void GroupedAggregate::Reset() {
 Status GroupedAggregate::AddRows(Selection rows, RowGroups groups, EvalContext& context) {
   if (rows.count == 0) return Status();
   if (groups.ids == nullptr) return state_->AddToGroup(context, vectors_, rows, groups.one);
+  if (rows.rows == nullptr && !groups.parts.empty()) {
+    for (const RowGroups::Part& part : groups.parts) {
+      const Selection of_group{groups.order + part.start, part.count};
+      CELLAR_TRY(state_->AddToGroup(context, vectors_, of_group, part.group));
+    }
+    return Status();
+  }
   if (rows.rows == nullptr) return state_->Add(context, vectors_, rows, groups.ids);
   groups_.resize(rows.count);
   for (size_t i = 0; i < rows.count; ++i) groups_[i] = groups.ids[rows.rows[i]];

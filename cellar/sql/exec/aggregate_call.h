@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cellar/sql/exec/key_table.h"
@@ -14,6 +15,12 @@ namespace cellar::sql::exec {
 struct RowGroups {
   const uint32_t* ids = nullptr;  // one a row; null: all rows are of group `one`
   uint32_t one = 0;
+  // Perhaps the same once more, for few groups: the rows of each, ascending.
+  struct Part {
+    uint32_t group, start, count;  // order[start, start + count)
+  };
+  std::span<const Part> parts;
+  const uint32_t* order = nullptr;
 };
 
 class GroupedAggregate {

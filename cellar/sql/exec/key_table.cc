@@ -8,7 +8,8 @@ namespace {
 constexpr uint64_t kSeed = 0x9e3779b97f4a7c15u;
 constexpr uint64_t kNullInt = 0x51ed270b;
 constexpr size_t kMostCodes = 1024;  // of the key columns of a batch together
-constexpr size_t kRecentInts = 256;
+constexpr size_t kRecentBits = 8, kRecent = size_t{1} << kRecentBits;
+constexpr uint64_t kSpread = 0x9e3779b97f4a7c15u;
 
 uint64_t MixInt(uint64_t hash, uint64_t value) {
   value += hash * 31;
@@ -16,6 +17,25 @@ uint64_t MixInt(uint64_t hash, uint64_t value) {
   value *= 0xd6e8feb86659fd93u;
   value ^= value >> 32;
   return value;
+}
+
+// The first bytes and the size: tells most values apart.
+uint64_t WordOf(std::string_view value) {
+  const size_t size = value.size();
+  uint64_t word = 0;
+  if (size >= 8) {
+    std::memcpy(&word, value.data(), 8);
+  } else if (size >= 4) {
+    uint32_t first, last;
+    std::memcpy(&first, value.data(), 4);
+    std::memcpy(&last, value.data() + size - 4, 4);
+    word = first | uint64_t{last} << 32;
+  } else if (size > 0) {
+    word = static_cast<uint8_t>(value[0]) |
+           static_cast<uint64_t>(static_cast<uint8_t>(value[size / 2])) << 8 |
+           static_cast<uint64_t>(static_cast<uint8_t>(value[size - 1])) << 16;
+  }
+  return word ^ (uint64_t{size} << 56);
 }
 
 // Types whose equal values have equal bytes.
@@ -125,14 +145,17 @@ uint64_t KeyTable::HashRow(std::span<const ColumnVector* const> keys, size_t row
   return hash;
 }
 
-size_t KeyTable::CombineCodes(std::span<const ColumnVector* const> keys, size_t rows) {
-  if (keys.empty()) return 0;
-  size_t size = 1;
+size_t KeyTable::CountCodes(std::span<const ColumnVector* const> keys) {
+  size_t size = keys.empty() ? 0 : 1;
   for (const ColumnVector* key : keys) {
     if (!key->has_codes() || key->has_nulls()) return 0;
     size *= key->dictionary().size();
-    if (size > kMostCodes || size == 0) return 0;
+    if (size > kMostCodes) return 0;
   }
+  return size;
+}
+
+const uint16_t* KeyTable::CombineCodes(std::span<const ColumnVector* const> keys, size_t rows) {
   codes_.resize(rows);
   std::copy_n(keys[0]->codes(), rows, codes_.begin());
   for (size_t k = 1; k < keys.size(); ++k) {
@@ -142,50 +165,85 @@ size_t KeyTable::CombineCodes(std::span<const ColumnVector* const> keys, size_t 
       codes_[i] = static_cast<uint16_t>(codes_[i] * width + codes[i]);
     }
   }
-  return size;
+  return codes_.data();
+}
+
+uint32_t KeyTable::LocateFresh(std::span<const ColumnVector* const> keys, size_t row, uint64_t hash,
+                               uint8_t* fresh) {
+  const size_t before = hashes_.size();
+  const uint32_t id = Locate(keys, row, hash);
+  if (fresh != nullptr) fresh[row] = hashes_.size() != before ? 1 : 0;
+  return id;
+}
+
+template <typename Code>
+void KeyTable::FindByCodes(std::span<const ColumnVector* const> keys, const Code* codes,
+                           size_t size, size_t rows, uint32_t* ids, uint8_t* fresh) {
+  // Batches of one table tend to mean the same by a code.
+  code_ids_.resize(size, kAbsent);
+  code_known_.assign(size, 0);
+  const uint8_t* known = code_known_.data();
+  for (size_t i = 0; i < rows; ++i) {
+    const Code code = codes[i];
+    if (!known[code]) [[unlikely]] {
+      uint32_t& id = code_ids_[code];
+      if (id == kAbsent || !Equal(keys, i, id)) id = LocateFresh(keys, i, HashRow(keys, i), fresh);
+      code_known_[code] = 1;
+    }
+    ids[i] = code_ids_[code];
+  }
+}
+
+// One column of integers, or of bytes that compare as bytes: values seen lately are found without
+// a hash and a probe.
+void KeyTable::FindByRecent(std::span<const ColumnVector* const> keys, size_t rows, uint32_t* ids,
+                            uint8_t* fresh) {
+  const ColumnVector& key = *keys[0];
+  const uint8_t* nulls = key.nulls();
+  recent_.resize(kRecent);
+  const auto find = [&](size_t i, uint64_t word, auto&& matches) {
+    Recent& recent = recent_[(word * kSpread) >> (64 - kRecentBits)];
+    if (nulls[i] != 0) [[unlikely]] {
+      ids[i] = LocateFresh(keys, i, HashRow(keys, i), fresh);
+      return;
+    }
+    if (recent.word != word || recent.id == kAbsent || !matches(recent.id)) {
+      recent = {word, LocateFresh(keys, i, HashRow(keys, i), fresh)};
+    }
+    ids[i] = recent.id;
+  };
+  if (key.physical() == Physical::kInt64) {
+    const int64_t* values = key.ints();
+    for (size_t i = 0; i < rows; ++i) {
+      find(i, static_cast<uint64_t>(values[i]), [](uint32_t) { return true; });
+    }
+    return;
+  }
+  const std::string_view* values = key.bytes();
+  for (size_t i = 0; i < rows; ++i) {
+    const std::string_view value = values[i];
+    find(i, WordOf(value), [&](uint32_t id) { return keys_.column(0).bytes()[id] == value; });
+  }
 }
 
 bool KeyTable::FindOrInsert(std::span<const ColumnVector* const> keys, size_t rows, uint32_t* ids,
                             uint8_t* fresh) {
-  uint32_t differ = 0;
-  const auto found = [&](size_t i, uint32_t id) {
-    ids[i] = id;
-    differ |= id ^ ids[0];
-  };
-  const auto locate = [&](size_t i, uint64_t hash) {
-    const size_t before = hashes_.size();
-    const uint32_t id = Locate(keys, i, hash);
-    if (fresh != nullptr && hashes_.size() != before) fresh[i] = 1;
-    return id;
-  };
   if (fresh != nullptr) std::fill_n(fresh, rows, uint8_t{0});
-  if (const size_t size = CombineCodes(keys, rows); size != 0) {
-    // Batches of one table tend to mean the same by a code.
-    code_ids_.resize(size, kAbsent);
-    code_known_.assign(size, 0);
-    for (size_t i = 0; i < rows; ++i) {
-      const uint16_t code = codes_[i];
-      if (!code_known_[code]) [[unlikely]] {
-        uint32_t& id = code_ids_[code];
-        if (id == kAbsent || !Equal(keys, i, id)) id = locate(i, HashRow(keys, i));
-        code_known_[code] = 1;
-      }
-      found(i, code_ids_[code]);
+  if (const size_t size = CountCodes(keys); size != 0) {
+    if (keys.size() == 1) {
+      FindByCodes(keys, keys[0]->codes(), size, rows, ids, fresh);
+    } else {
+      FindByCodes(keys, CombineCodes(keys, rows), size, rows, ids, fresh);
     }
-  } else if (keys.size() == 1 && keys[0]->physical() == Physical::kInt64 && !keys[0]->has_nulls()) {
-    const int64_t* values = keys[0]->ints();
-    recent_.resize(kRecentInts);
-    for (size_t i = 0; i < rows; ++i) {
-      Recent& recent = recent_[static_cast<uint64_t>(values[i]) % kRecentInts];
-      if (recent.value != values[i] || recent.id == kAbsent) {
-        recent = {values[i], locate(i, HashRow(keys, i))};
-      }
-      found(i, recent.id);
-    }
+  } else if (keys.size() == 1 &&
+             (keys[0]->physical() == Physical::kInt64 || ComparesAsBytes(types_[0]))) {
+    FindByRecent(keys, rows, ids, fresh);
   } else {
     Hash(keys, rows, &scratch_);
-    for (size_t i = 0; i < rows; ++i) found(i, locate(i, scratch_[i]));
+    for (size_t i = 0; i < rows; ++i) ids[i] = LocateFresh(keys, i, scratch_[i], fresh);
   }
+  uint32_t differ = 0;
+  for (size_t i = 0; i < rows; ++i) differ |= ids[i] ^ ids[0];
   return differ == 0;
 }
 

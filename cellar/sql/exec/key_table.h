@@ -37,8 +37,16 @@ class KeyTable {
   uint64_t HashRow(std::span<const ColumnVector* const> keys, size_t row) const;
   // The id of one row, whose hash this is, made if new.
   uint32_t Locate(std::span<const ColumnVector* const> keys, size_t row, uint64_t hash);
-  // What codes of this batch stand for: fills codes_ and says how many there may be; 0: no codes.
-  size_t CombineCodes(std::span<const ColumnVector* const> keys, size_t rows);
+  uint32_t LocateFresh(std::span<const ColumnVector* const> keys, size_t row, uint64_t hash,
+                       uint8_t* fresh);
+  // How many codes the columns have together; 0: not all have some, or too many.
+  static size_t CountCodes(std::span<const ColumnVector* const> keys);
+  const uint16_t* CombineCodes(std::span<const ColumnVector* const> keys, size_t rows);
+  template <typename Code>
+  void FindByCodes(std::span<const ColumnVector* const> keys, const Code* codes, size_t size,
+                   size_t rows, uint32_t* ids, uint8_t* fresh);
+  void FindByRecent(std::span<const ColumnVector* const> keys, size_t rows, uint32_t* ids,
+                    uint8_t* fresh);
   bool Equal(std::span<const ColumnVector* const> keys, size_t row, uint32_t id) const;
   void Grow();
 
@@ -47,14 +55,14 @@ class KeyTable {
   std::vector<uint64_t> hashes_;  // by id
   std::vector<uint32_t> slots_;   // id + 1, 0 is free; size is a power of two
   mutable std::vector<uint64_t> scratch_;
-  std::vector<uint16_t> codes_;      // a row of this batch
+  std::vector<uint16_t> codes_;      // of several columns together, a row
   std::vector<uint32_t> code_ids_;   // the id of each code, of the last batch with codes
   std::vector<uint8_t> code_known_;  // 1: code_ids_ holds for this batch
   struct Recent {
-    int64_t value = 0;
+    uint64_t word = 0;  // the integer, or the first bytes and the size
     uint32_t id = kAbsent;
   };
-  std::vector<Recent> recent_;  // integers seen, by their lowest bits
+  std::vector<Recent> recent_;
 };
 
 }  // namespace cellar::sql::exec

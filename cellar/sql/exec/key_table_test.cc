@@ -138,6 +138,22 @@ TEST_F(KeyTableTest, Integers) {
   }
 }
 
+TEST_F(KeyTableTest, TextsWithoutCodes) {
+  const std::string_view words[] = {"",    "a",    "b",     "ab",       "ba",        "aba",
+                                    "abc", "abcd", "abcde", "abcdefgh", "abcdefghi", "abcdefghj"};
+  for (bool nulls : {false, true}) {
+    Use({kText});
+    for (int round = 0; round < 20; ++round) {
+      Start(1 + random_() % 300);
+      for (size_t i = 0; i < batch_.size(); ++i) {
+        batch_.column(0).bytes()[i] = words[random_() % std::size(words)];
+        if (nulls && random_() % 5 == 0) batch_.column(0).SetNull(i);
+      }
+      Check();
+    }
+  }
+}
+
 TEST_F(KeyTableTest, ResetForgets) {
   Use({kInt8});
   Start(10);
