@@ -242,9 +242,7 @@ bool KeyTable::FindOrInsert(std::span<const ColumnVector* const> keys, size_t ro
     Hash(keys, rows, &scratch_);
     for (size_t i = 0; i < rows; ++i) ids[i] = LocateFresh(keys, i, scratch_[i], fresh);
   }
-  uint32_t differ = 0;
-  for (size_t i = 0; i < rows; ++i) differ |= ids[i] ^ ids[0];
-  return differ == 0;
+  return std::all_of(ids, ids + rows, [first = ids](uint32_t id) { return id == *first; });
 }
 
 void KeyTable::Find(std::span<const ColumnVector* const> keys, size_t rows, uint32_t* ids) const {
