@@ -17,7 +17,7 @@ namespace cellar::session {
 
 // The layout of tables that name none, where neither the store's options nor default_table_layout
 // say another: "row" or "pages".
-inline constexpr const char* kBuiltInTableLayout = "row";
+inline constexpr const char* kBuiltInTableLayout = "pages";
 
 struct SettingInfo {
   std::string name, value, description, kind, unit, reset_value;
