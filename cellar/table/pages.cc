@@ -12,13 +12,13 @@ namespace {
 // Just above kGroupZero: ends the range of keys up to a row's.
 constexpr char kAfterGroupZero = kGroupZero + 1;
 
-Result<int64_t> IntKeyOf(const CompiledTable& table, std::string_view ref) {
+Result<Datum> IntKeyOf(const CompiledTable& table, std::string_view ref) {
   Arena unused;
   std::string_view in = ref;
   CELLAR_TRY_ASSIGN(const Datum key,
                     codec::TakeKeyField(&in, table.primary().key_columns.front(), &unused));
-  if (key.is_null() || !in.empty()) return CorruptionError("a key is not one integer");
-  return key.int_value();
+  if (!in.empty()) return CorruptionError("a key is not one integer");
+  return key;
 }
 
 Status OpenKeyChunk(const CompiledTable& table, const codec::PageView& page, codec::Chunk* chunk) {
@@ -101,13 +101,19 @@ Result<PagePlace> FindInPage(const CompiledTable& table, const codec::PageView& 
   if (page.keys() != table.page_keys()) return CorruptionError("a page is keyed otherwise");
   PagePlace place;
   if (page.keys() == codec::PageKeys::kInt) {
-    CELLAR_TRY_ASSIGN(const int64_t key, IntKeyOf(table, ref));
+    CELLAR_TRY_ASSIGN(const Datum key, IntKeyOf(table, ref));
+    if (key.is_null()) {
+      // Nobody's key; asked for by "key IS NULL".
+      const bool first = table.primary().key_columns.front().nulls == codec::NullPlacement::kFirst;
+      place.row = first ? 0 : page.rows();
+      return place;
+    }
     codec::Chunk chunk;
     CELLAR_TRY(OpenKeyChunk(table, page, &chunk));
-    place.row = chunk.LowerBound(key);
+    place.row = chunk.LowerBound(key.int_value());
     if (place.row == page.rows()) return place;
     CELLAR_TRY_ASSIGN(const Datum there, chunk.Get(place.row));
-    place.found = !there.is_null() && there.int_value() == key;
+    place.found = !there.is_null() && there.int_value() == key.int_value();
     return place;
   }
   place.row = page.LowerBound(ref);

@@ -21,7 +21,8 @@ PinnableSlice* Cast(void* pin) { return static_cast<PinnableSlice*>(pin); }
 constexpr kv::PinnedValue::PinOps kPinOps = {
     .move =
         [](void* from, void* to) {
-          std::construct_at(static_cast<PinnableSlice*>(to), std::move(*Cast(from)));
+          // Not by its constructor, which leaves a pinned one without a buffer for its next use.
+          *std::construct_at(static_cast<PinnableSlice*>(to)) = std::move(*Cast(from));
         },
     .view =
         [](const void* pin) {
