@@ -325,6 +325,7 @@ Status Import(const ImportOptions& options, std::string* report) {
   *report = fmt::format("{} rows into {} in {:.2f} s, {} rows/s\n", WithCommas(rows), options.table,
                         seconds, WithCommas(static_cast<uint64_t>(rows / std::max(seconds, 1e-6))));
   session.reset();
+  database->BeginShutdown();  // nothing is being sealed when the store closes
   return database->engine()->Close();
 }
 

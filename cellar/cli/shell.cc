@@ -134,7 +134,9 @@ Shell::~Shell() {
     std::fclose(out_);
   }
   session_.reset();
-  if (database_ != nullptr) (void)database_->engine()->Close().ok();
+  if (database_ == nullptr) return;
+  database_->BeginShutdown();  // nothing is being sealed when the store closes
+  (void)database_->engine()->Close().ok();
 }
 
 Status Shell::Open() {

@@ -119,7 +119,7 @@ class Program(unittest.TestCase):
         self.assertEqual(self.sql("SELECT count(*) FROM other", "--csv", "-t")[0], "2\n")
 
     def test_keys_and_check(self):
-        self.sql("CREATE TABLE t (a int PRIMARY KEY, b text UNIQUE); "
+        self.sql("CREATE TABLE t (a int PRIMARY KEY, b text UNIQUE) WITH (layout = row); "
                  "INSERT INTO t VALUES (1, 'x'), (2, 'y')")
         out, totals = self.cellar("keys", "--store", self.store, "--table", "t")
         self.assertEqual(len(out.splitlines()), 4)
