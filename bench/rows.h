@@ -1,17 +1,16 @@
-// The rows that every store of the comparison holds: ten columns, made from their number alone, so
-// that no store reads files and all hold the same.
+// The tables that every store of the comparison holds: ten columns, or these five times over, made
+// from the row's number alone, so that all hold the same.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace cellar::bench {
 
 // id bigint, the primary key, from 0 · k integer, a permutation of the ids, for the secondary index
-// · at timestamp (microseconds since 2000) · price double with two decimals · name text of 8-24
-// characters · kind text, one of 20 · qty integer below 100 · flag boolean · note text of 20-44
-// characters · code bigint of 40 bits, one in ten NULL.
+// · at timestamp (microseconds since 2000), rising with the id · price double with two decimals
+// below 100,000 · name text of 8-24 characters · kind text, one of 6 · qty integer below 100 · flag
+// boolean · note text of 20-44 characters · code bigint of 40 bits, one in ten NULL.
 struct Row {
   int64_t id = 0;
   int32_t k = 0;
@@ -25,23 +24,38 @@ struct Row {
   int64_t code = 0;
 };
 
-inline constexpr const char* kCreateTable =
-    "CREATE TABLE rows (id bigint PRIMARY KEY, k integer NOT NULL, at timestamp NOT NULL, "
-    "price double precision NOT NULL, name text NOT NULL, kind text NOT NULL, "
-    "qty integer NOT NULL, flag boolean NOT NULL, note text NOT NULL, code bigint)";
-inline constexpr const char* kCreateIndex = "CREATE INDEX rows_k ON rows (k)";
+inline constexpr int kColumns = 10, kKinds = 6;
+
+// A table; its columns are those of Row, then id_2, k_2 and so on for each further copy, which
+// holds another row.
+struct Shape {
+  std::string table;
+  int64_t rows = 0;
+  int copies = 1;
+};
+
+enum class Dialect : uint8_t { kPostgres, kSqlite, kDuckDb };
+
+// The statements of all stores, which differ in the types of columns and in DuckDB's having no
+// keys.
+struct Sql {
+  std::string create_table, create_index, by_id, by_k, range, sum, count, count_filtered, q6,
+      group_by, scan, insert, update;
+};
+Sql MakeSql(const Shape& shape, Dialect dialect);
 
 // The row of this id, in a table of `rows` rows. Ids beyond `rows` are rows to insert; their k lies
 // beyond those of the table.
 Row MakeRow(int64_t id, int64_t rows);
-std::vector<Row> MakeRows(int64_t rows);
 // The k of a row; the ids below `rows` map to all numbers below `rows`, scattered.
 int32_t KOf(int64_t id, int64_t rows);
 
-// Appends the row as a line of COPY's text format.
-void AppendCopyLine(const Row& row, std::string* out);
-// The rows as pieces of COPY text, about a mebibyte each.
-std::vector<std::string> CopyText(const std::vector<Row>& rows);
+// The row's values in PostgreSQL's CSV format, without the end of the line. Nothing needs quotes.
+void AppendCsv(const Row& row, std::string* out);
+void WriteCsv(const Shape& shape, const std::string& path);
+std::string ReadFile(const std::string& path);
+// Microseconds since 2000 of a text that AppendCsv made.
+int64_t ParseTimestamp(const char* text);
 
 // xorshift; the same sequence for the same seed on every store.
 class Random {

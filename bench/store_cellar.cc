@@ -3,6 +3,7 @@
 #include <endian.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "bench/store.h"
@@ -48,9 +49,11 @@ class Sink : public session::ResultSink {
   Status OnColumns(std::span<const session::ResultColumn>) override { return Status(); }
   Status OnRows(const RowBatch& batch) override {
     rows += static_cast<int64_t>(batch.size());
-    if (batch.size() > 0 && batch.num_columns() > 0 &&
-        batch.column(0).physical() == Physical::kInt64)
-      last_number = batch.column(0).ints()[0];
+    if (batch.size() > 0 && batch.num_columns() > 0) {
+      if (batch.column(0).physical() == Physical::kInt64) last_int = batch.column(0).ints()[0];
+      if (batch.column(0).physical() == Physical::kDouble)
+        last_double = batch.column(0).doubles()[0];
+    }
     reading.Add(batch);
     return Status();
   }
@@ -61,33 +64,39 @@ class Sink : public session::ResultSink {
   Status OnNotification(int32_t, std::string_view, std::string_view) override { return Status(); }
   Status OnCopyIn(int, bool) override { return Status(); }
   Result<bool> ReadCopyData(std::string* chunk) override {
-    if (copy == nullptr || next_piece == copy->size()) return false;
-    *chunk = std::move((*copy)[next_piece++]);
-    return true;
+    constexpr size_t kPieceBytes = 1 << 20;
+    if (copy == nullptr) return false;
+    chunk->resize(kPieceBytes);
+    chunk->resize(std::fread(chunk->data(), 1, kPieceBytes, copy));
+    return !chunk->empty();
   }
   Status OnCopyOut(int, bool) override { return Status(); }
   Status OnCopyData(std::string_view) override { return Status(); }
   Status OnCopyOutEnd() override { return Status(); }
 
-  int64_t rows = 0, last_number = 0;
+  int64_t rows = 0, last_int = 0;
+  double last_double = 0;
   Reading reading;
-  std::vector<std::string>* copy = nullptr;
-  size_t next_piece = 0;
+  std::FILE* copy = nullptr;
 };
 
 class SessionClient : public Client {
  public:
-  explicit SessionClient(session::Database* database)
+  SessionClient(session::Database* database, const Sql& sql)
       : session_(Check(session::Session::Open(database, {}))) {
     Parse("begin", "BEGIN");
     Parse("commit", "COMMIT");
-    Parse("by_id", "SELECT * FROM rows WHERE id = $1");
-    Parse("by_k", "SELECT * FROM rows WHERE k = $1");
-    Parse("range", "SELECT * FROM rows WHERE id >= $1 AND id < $2");
-    Parse("sum", "SELECT sum(qty) FROM rows");
-    Parse("count", "SELECT count(*) FROM rows");
-    Parse("insert", "INSERT INTO rows VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10)");
-    Parse("update", "UPDATE rows SET qty = qty + 1 WHERE id = $1");
+    Parse("by_id", sql.by_id);
+    Parse("by_k", sql.by_k);
+    Parse("range", sql.range);
+    Parse("sum", sql.sum);
+    Parse("count", sql.count);
+    Parse("count_filtered", sql.count_filtered);
+    Parse("q6", sql.q6);
+    Parse("group_by", sql.group_by);
+    Parse("scan", sql.scan);
+    Parse("insert", sql.insert);
+    Parse("update", sql.update);
   }
   void Begin() override { Run("begin", {}); }
   void Commit() override { Run("commit", {}); }
@@ -106,11 +115,28 @@ class SessionClient : public Client {
   }
   int64_t SumQty() override {
     Run("sum", {});
-    return sink_.last_number;
+    return sink_.last_int;
   }
   int64_t Count() override {
     Run("count", {});
-    return sink_.last_number;
+    return sink_.last_int;
+  }
+  int64_t CountFiltered() override {
+    Run("count_filtered", {});
+    return sink_.last_int;
+  }
+  double Q6() override {
+    Run("q6", {});
+    return sink_.last_double;
+  }
+  int64_t GroupBy() override { return Run("group_by", {}); }
+  int64_t ScanAll() override { return Run("scan", {}); }
+  void SetDurable(bool durable) override {
+    Check(session_->ExecuteSimple(
+        durable ? "SET synchronous_commit = on" : "SET synchronous_commit = off", &sink_));
+  }
+  void KeepChangesApart() override {
+    Check(session_->ExecuteSimple("SET cellar.seal = off", &sink_));
   }
   void Insert(const Row& row) override {
     const uint64_t id = htobe64(static_cast<uint64_t>(row.id));
@@ -169,35 +195,52 @@ class SessionClient : public Client {
 
 class CellarStore : public Store {
  public:
-  explicit CellarStore(const std::string& directory) {
+  CellarStore(const std::string& directory, const Shape& shape, const std::string& layout)
+      : directory_(directory),
+        shape_(shape),
+        layout_(layout),
+        sql_(MakeSql(shape, Dialect::kPostgres)) {
     server::StoreOptions options;
     options.directory = directory;
     options.cache_bytes = kCacheBytes;
     database_ = Check(server::OpenDatabase(options));
   }
-  std::string name() const override { return "cellar"; }
+  std::string name() const override { return "cellar-" + layout_; }
 
-  void Prepare(const std::vector<Row>& rows) override { pieces_ = CopyText(rows); }
-  void Load(const std::vector<Row>& rows) override {
-    Run(kCreateTable);
-    Run("COPY rows FROM STDIN");
-    pieces_.clear();
+  void Create(bool index) override {
+    Run(sql_.create_table + " WITH (layout = " + layout_ + ")");
+    if (index) Run(sql_.create_index);
   }
-  void CreateIndex() override { Run(kCreateIndex); }
-  void Settle() override { Run("VACUUM ANALYZE rows"); }
+  void Load(const std::string& csv) override {
+    std::FILE* file = std::fopen(csv.c_str(), "rb");
+    if (file == nullptr) Die("cannot read " + csv);
+    Run("COPY " + shape_.table + " FROM STDIN (FORMAT csv)", file);
+    std::fclose(file);
+  }
+  void CreateIndex() override { Run(sql_.create_index); }
+  void Settle() override { Run("VACUUM ANALYZE " + shape_.table); }
+  uint64_t Bytes() override {
+    if (layout_ == "pages") Run("ALTER TABLE " + shape_.table + " SEAL");
+    Check(database_->engine()->Compact("", "\xff"));
+    return BytesInDirectory(directory_);
+  }
   std::unique_ptr<Client> Connect() override {
-    return std::make_unique<SessionClient>(database_.get());
+    return std::make_unique<SessionClient>(database_.get(), sql_);
   }
   session::Database* database() { return database_.get(); }
+  const Shape& shape() const { return shape_; }
 
  private:
-  void Run(std::string_view text) {
+  void Run(std::string_view text, std::FILE* copy = nullptr) {
     Sink sink;
-    sink.copy = &pieces_;
+    sink.copy = copy;
     Check(Check(session::Session::Open(database_.get(), {}))->ExecuteSimple(text, &sink));
   }
+  std::string directory_;
+  Shape shape_;
+  std::string layout_;
+  Sql sql_;
   std::unique_ptr<session::Database> database_;
-  std::vector<std::string> pieces_;
 };
 
 class TableClient : public Client {
@@ -242,8 +285,7 @@ class TableClient : public Client {
   int64_t Count() override {
     return Read(Spec(table_->primary().id, table::Span(), {}), [](const RowBatch&) {});
   }
-  void Insert(const Row&) override { Die("tables: writes are measured through SQL"); }
-  void AddToQty(int64_t) override { Die("tables: writes are measured through SQL"); }
+  int64_t ScanAll() override { return Read(Spec(table_->primary().id, table::Span(), columns_)); }
 
  private:
   const catalog::IndexDescriptor& IndexOfK() const {
@@ -293,17 +335,23 @@ class TableClient : public Client {
 class TableLayer : public Store {
  public:
   explicit TableLayer(CellarStore* cellar)
-      : engine_(cellar->database()->engine()), tables_(engine_) {}
-  std::string name() const override { return "cellar-table"; }
-  Abilities abilities() const override { return {.load = false, .writes = false}; }
-  void Load(const std::vector<Row>&) override {}
+      : engine_(cellar->database()->engine()),
+        tables_(engine_),
+        name_(cellar->name() + "-table"),
+        table_(cellar->shape().table) {}
+  std::string name() const override { return name_; }
+  Abilities abilities() const override {
+    return {.load = false, .analytics = false, .writes = false};
+  }
+  void Load(const std::string&) override {}
   void CreateIndex() override {}
   std::unique_ptr<Client> Connect() override {
     // The session's own catalog made the table; this one only reads it.
     if (catalog_ == nullptr) catalog_ = Check(catalog::Catalog::Open(engine_));
     const std::vector<table::TablePtr> all = catalog_->Current()->ListAllTables();
-    const auto found = std::find_if(
-        all.begin(), all.end(), [](const table::TablePtr& table) { return table->name == "rows"; });
+    const auto found = std::find_if(all.begin(), all.end(), [this](const table::TablePtr& table) {
+      return table->name == table_;
+    });
     if (found == all.end()) Die("cellar: the table is absent");
     return std::make_unique<TableClient>(engine_, &tables_, *found);
   }
@@ -311,13 +359,15 @@ class TableLayer : public Store {
  private:
   kv::Engine* engine_;
   table::TableStore tables_;
+  std::string name_, table_;
   std::unique_ptr<catalog::Catalog> catalog_;
 };
 
 }  // namespace
 
-std::unique_ptr<Store> OpenCellar(const std::string& directory) {
-  return std::make_unique<CellarStore>(directory);
+std::unique_ptr<Store> OpenCellar(const std::string& directory, const Shape& shape,
+                                  const std::string& layout) {
+  return std::make_unique<CellarStore>(directory, shape, layout);
 }
 
 std::unique_ptr<Store> OpenCellarTables(Store* cellar) {

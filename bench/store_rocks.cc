@@ -118,10 +118,16 @@ class Encoder {
 class RocksClient : public Client {
  public:
   RocksClient(rocksdb::DB* db, const Encoder* encoder) : db_(db), encoder_(encoder) {}
-  void Begin() override { read_.snapshot = db_->GetSnapshot(); }
+  void Begin() override {
+    read_.snapshot = db_->GetSnapshot();
+    in_transaction_ = true;
+  }
   void Commit() override {
     db_->ReleaseSnapshot(read_.snapshot);
     read_.snapshot = nullptr;
+    in_transaction_ = false;
+    if (pending_.Count() > 0) Write(&pending_);
+    pending_.Clear();
   }
   int64_t PointById(int64_t id) override {
     value_.Reset();
@@ -170,10 +176,15 @@ class RocksClient : public Client {
     std::string value;
     Check(db_->Get(rocksdb::ReadOptions(), ToSlice(key), &value));
     ++value.back();
+    if (in_transaction_) {
+      Check(pending_.Put(ToSlice(key), ToSlice(value)));
+      return;
+    }
     rocksdb::WriteBatch batch;
     Check(batch.Put(ToSlice(key), ToSlice(value)));
     Write(&batch);
   }
+  void SetDurable(bool durable) override { durable_ = durable; }
 
  private:
   int64_t Iterate(const std::string& start, const std::string& end) {
@@ -189,7 +200,7 @@ class RocksClient : public Client {
   }
   void Write(rocksdb::WriteBatch* batch) {
     rocksdb::WriteOptions write;
-    write.sync = true;
+    write.sync = durable_;
     Check(db_->Write(write, batch));
   }
 
@@ -197,41 +208,55 @@ class RocksClient : public Client {
   const Encoder* encoder_;
   rocksdb::ReadOptions read_;
   rocksdb::PinnableSlice value_;
+  rocksdb::WriteBatch pending_;
+  bool in_transaction_ = false, durable_ = true;
   uint64_t seen_ = 0;
 };
 
 class RocksStore : public Store {
  public:
-  RocksStore(const std::string& directory, int64_t rows)
-      : directory_(directory), rows_(rows), options_(MakeOptions()) {
+  RocksStore(const std::string& directory, const Shape& shape)
+      : directory_(directory), shape_(shape), options_(MakeOptions()) {
     std::filesystem::create_directories(directory);
     rocksdb::DB* db = nullptr;
     Check(rocksdb::DB::Open(options_, directory + "/db", &db));
     db_.reset(db);
   }
   std::string name() const override { return "rocksdb"; }
+  Abilities abilities() const override {
+    return {.import = false, .analytics = false, .scan = false, .wide = false};
+  }
 
-  // Both by sorted files, RocksDB's fastest way in.
-  void Load(const std::vector<Row>& rows) override {
+  void Create(bool) override {
+    for (int64_t id = 0; id < shape_.rows; ++id) rows_.push_back(MakeRow(id, shape_.rows));
+  }
+  // Both by sorted files, RocksDB's fastest way in. Its rows come from memory, not from text.
+  void Load(const std::string&) override {
     rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options_);
     const std::string path = directory_ + "/load.sst";
     Check(writer.Open(path));
-    for (const Row& row : rows)
+    for (const Row& row : rows_)
       Check(writer.Put(ToSlice(encoder_.RowKey(row.id)), ToSlice(encoder_.RowValue(row))));
     Ingest(&writer, path);
+    rows_ = {};
   }
   void CreateIndex() override {
     // Reads the rows, as a store must; what is sorted comes from the generator.
     RocksClient(db_.get(), &encoder_).Count();
     std::vector<std::string> keys;
-    keys.reserve(static_cast<size_t>(rows_));
-    for (int64_t id = 0; id < rows_; ++id) keys.push_back(encoder_.EntryKey(KOf(id, rows_), id));
+    keys.reserve(static_cast<size_t>(shape_.rows));
+    for (int64_t id = 0; id < shape_.rows; ++id)
+      keys.push_back(encoder_.EntryKey(KOf(id, shape_.rows), id));
     std::sort(keys.begin(), keys.end());
     rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options_);
     const std::string path = directory_ + "/index.sst";
     Check(writer.Open(path));
     for (const std::string& key : keys) Check(writer.Put(ToSlice(key), rocksdb::Slice()));
     Ingest(&writer, path);
+  }
+  uint64_t Bytes() override {
+    Check(db_->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr));
+    return BytesInDirectory(directory_);
   }
   std::unique_ptr<Client> Connect() override {
     return std::make_unique<RocksClient>(db_.get(), &encoder_);
@@ -246,7 +271,8 @@ class RocksStore : public Store {
   }
 
   std::string directory_;
-  int64_t rows_;
+  Shape shape_;
+  std::vector<Row> rows_;
   rocksdb::Options options_;
   Encoder encoder_;
   std::unique_ptr<rocksdb::DB> db_;
@@ -254,8 +280,8 @@ class RocksStore : public Store {
 
 }  // namespace
 
-std::unique_ptr<Store> OpenRocks(const std::string& directory, int64_t rows) {
-  return std::make_unique<RocksStore>(directory, rows);
+std::unique_ptr<Store> OpenRocks(const std::string& directory, const Shape& shape) {
+  return std::make_unique<RocksStore>(directory, shape);
 }
 
 }  // namespace cellar::bench

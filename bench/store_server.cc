@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <libpq-fe.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "bench/store.h"
@@ -44,14 +45,17 @@ int64_t ReadInt(const PGresult* result) {
 
 class ServerClient : public Client {
  public:
-  explicit ServerClient(const std::string& conninfo) : connection_(Open(conninfo)) {
-    Prepare("by_id", "SELECT * FROM rows WHERE id = $1");
-    Prepare("by_k", "SELECT * FROM rows WHERE k = $1");
-    Prepare("range", "SELECT * FROM rows WHERE id >= $1 AND id < $2");
-    Prepare("sum", "SELECT sum(qty)::bigint FROM rows");
-    Prepare("count", "SELECT count(*) FROM rows");
-    Prepare("insert", "INSERT INTO rows VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10)");
-    Prepare("update", "UPDATE rows SET qty = qty + 1 WHERE id = $1");
+  ServerClient(const std::string& conninfo, const Sql& sql) : connection_(Open(conninfo)) {
+    Prepare("by_id", sql.by_id);
+    Prepare("by_k", sql.by_k);
+    Prepare("range", sql.range);
+    Prepare("sum", sql.sum);
+    Prepare("count", sql.count);
+    Prepare("count_filtered", sql.count_filtered);
+    Prepare("q6", sql.q6);
+    Prepare("group_by", sql.group_by);
+    Prepare("insert", sql.insert);
+    Prepare("update", sql.update);
   }
   void Begin() override { Run(connection_.get(), "BEGIN"); }
   void Commit() override { Run(connection_.get(), "COMMIT"); }
@@ -60,26 +64,39 @@ class ServerClient : public Client {
   int64_t Range(int64_t start, int64_t end) override { return ReadRows("range", {start, end}); }
   int64_t SumQty() override { return ReadInt(Execute("sum", {}).get()); }
   int64_t Count() override { return ReadInt(Execute("count", {}).get()); }
+  int64_t CountFiltered() override { return ReadInt(Execute("count_filtered", {}).get()); }
+  double Q6() override {
+    const int64_t bits = ReadInt(Execute("q6", {}).get());
+    double number = 0;
+    std::memcpy(&number, &bits, sizeof number);
+    return number;
+  }
+  int64_t GroupBy() override { return ReadRows("group_by", {}); }
+  void SetDurable(bool durable) override {
+    Run(connection_.get(),
+        durable ? "SET synchronous_commit = on" : "SET synchronous_commit = off");
+  }
   void Insert(const Row& row) override {
     std::string line;
-    AppendCopyLine(row, &line);
-    const char* values[10] = {};
+    AppendCsv(row, &line);
+    line += ',';
+    const char* values[kColumns] = {};
     size_t start = 0;
     for (auto& value : values) {
-      const size_t end = line.find_first_of("\t\n", start);
+      const size_t end = line.find(',', start);
       line[end] = '\0';
       value = line.data() + start;
       start = end + 1;
     }
     if (!row.has_code) values[9] = nullptr;
     Checked(connection_.get(),
-            PQexecPrepared(connection_.get(), "insert", 10, values, nullptr, nullptr, 1));
+            PQexecPrepared(connection_.get(), "insert", kColumns, values, nullptr, nullptr, 1));
   }
   void AddToQty(int64_t id) override { Execute("update", {id}); }
 
  private:
-  void Prepare(const char* name, const char* text) {
-    Checked(connection_.get(), PQprepare(connection_.get(), name, text, 0, nullptr));
+  void Prepare(const char* name, const std::string& text) {
+    Checked(connection_.get(), PQprepare(connection_.get(), name, text.c_str(), 0, nullptr));
   }
   ResultPtr Execute(const char* name, std::initializer_list<int64_t> parameters, int bytes = 8) {
     uint64_t numbers[2] = {};
@@ -96,9 +113,9 @@ class ServerClient : public Client {
   }
   int64_t ReadRows(const char* name, std::initializer_list<int64_t> parameters, int bytes = 8) {
     const ResultPtr result = Execute(name, parameters, bytes);
-    const int rows = PQntuples(result.get());
+    const int rows = PQntuples(result.get()), columns = PQnfields(result.get());
     for (int row = 0; row < rows; ++row) {
-      for (int column = 0; column < 10; ++column) {
+      for (int column = 0; column < columns; ++column) {
         if (!PQgetisnull(result.get(), row, column))
           seen_ += static_cast<uint64_t>(PQgetvalue(result.get(), row, column)[0]);
       }
@@ -112,38 +129,50 @@ class ServerClient : public Client {
 
 class ServerStore : public Store {
  public:
-  ServerStore(std::string name, std::string conninfo)
-      : name_(std::move(name)), conninfo_(std::move(conninfo)) {}
+  ServerStore(std::string name, std::string conninfo, const Shape& shape)
+      : name_(std::move(name)),
+        conninfo_(std::move(conninfo)),
+        shape_(shape),
+        sql_(MakeSql(shape, Dialect::kPostgres)) {}
   std::string name() const override { return name_; }
+  Abilities abilities() const override { return {.scan = false, .wide = false}; }
 
-  void Prepare(const std::vector<Row>& rows) override { pieces_ = CopyText(rows); }
-  void Load(const std::vector<Row>& rows) override {
+  void Create(bool index) override {
+    const ConnectionPtr connection = Open(conninfo_);
+    Run(connection.get(), ("DROP TABLE IF EXISTS " + shape_.table).c_str());
+    Run(connection.get(), sql_.create_table.c_str());
+    if (index) Run(connection.get(), sql_.create_index.c_str());
+  }
+  void Load(const std::string& csv) override {
     const ConnectionPtr connection = Open(conninfo_);
     PGconn* c = connection.get();
-    Run(c, "DROP TABLE IF EXISTS rows");
-    Run(c, kCreateTable);
-    Run(c, "COPY rows FROM STDIN");
-    for (const std::string& piece : pieces_) {
-      if (PQputCopyData(c, piece.data(), static_cast<int>(piece.size())) != 1)
-        Die(PQerrorMessage(c));
+    const std::string text = ReadFile(csv);
+    Run(c, ("COPY " + shape_.table + " FROM STDIN (FORMAT csv)").c_str());
+    constexpr size_t kPieceBytes = 1 << 20;
+    for (size_t at = 0; at < text.size(); at += kPieceBytes) {
+      const size_t bytes = std::min(kPieceBytes, text.size() - at);
+      if (PQputCopyData(c, text.data() + at, static_cast<int>(bytes)) != 1) Die(PQerrorMessage(c));
     }
     if (PQputCopyEnd(c, nullptr) != 1) Die(PQerrorMessage(c));
     while (PGresult* result = PQgetResult(c)) Checked(c, result);
-    pieces_.clear();
   }
-  void CreateIndex() override { Run(Open(conninfo_).get(), kCreateIndex); }
-  void Settle() override { Run(Open(conninfo_).get(), "VACUUM ANALYZE rows"); }
-  std::unique_ptr<Client> Connect() override { return std::make_unique<ServerClient>(conninfo_); }
+  void CreateIndex() override { Run(Open(conninfo_).get(), sql_.create_index.c_str()); }
+  void Settle() override { Run(Open(conninfo_).get(), ("VACUUM ANALYZE " + shape_.table).c_str()); }
+  std::unique_ptr<Client> Connect() override {
+    return std::make_unique<ServerClient>(conninfo_, sql_);
+  }
 
  private:
   std::string name_, conninfo_;
-  std::vector<std::string> pieces_;
+  Shape shape_;
+  Sql sql_;
 };
 
 }  // namespace
 
-std::unique_ptr<Store> OpenServer(const std::string& name, const std::string& conninfo) {
-  return std::make_unique<ServerStore>(name, conninfo);
+std::unique_ptr<Store> OpenServer(const std::string& name, const std::string& conninfo,
+                                  const Shape& shape) {
+  return std::make_unique<ServerStore>(name, conninfo, shape);
 }
 
 }  // namespace cellar::bench
