@@ -45,14 +45,19 @@ Status Visibility::Sync(bool* failed) {
   std::shared_ptr<const SnapshotReader> snapshot = storage_->TakeSnapshot();
   CELLAR_TRY(storage_->SyncLog(failed));
   std::lock_guard lock(mutex_);
-  std::swap(shared_, snapshot);
-  published_.store(version, std::memory_order_release);
-  if (hidden_ <= version && applied_ == started_) {
+  // An earlier sync may have published all that this one is for, and commits that asked for none
+  // may have come since: what is published stays so.
+  if (version > published_) {
+    std::swap(shared_, snapshot);
+    shared_version_ = version;
+    published_.store(version, std::memory_order_release);
+  }
+  if (hiding_ && hidden_ <= version && applied_ == started_) {
     // What came after `version`, if anything, has failed.
+    shared_version_ = applied_;
     published_.store(applied_, std::memory_order_release);
     hiding_.store(false, std::memory_order_seq_cst);
   }
-  shared_version_ = published_;
   return {};
 }
 

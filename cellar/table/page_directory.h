@@ -49,6 +49,8 @@ class PageDirectory {
 
   // Rows written to the delta since it was last sealed, roughly.
   std::atomic<uint64_t> changes{0};
+  // Sealed since the engine was last asked to drop the deleted rows.
+  std::atomic<uint64_t> dead_rows{0};
   // The last attempt to seal met writers.
   std::atomic<bool> contended{false};
 

@@ -18,6 +18,8 @@ constexpr uint64_t kContendedShare = 8;
 // Pages below this part of their aim take in the next one.
 constexpr size_t kSmallShare = 4;
 constexpr int kMaxConflicts = 1000;
+// So many deleted rows, and this part of the table, are worth a compaction of the delta.
+constexpr uint64_t kManyDeadRows = 20000, kDeadShare = 20;
 
 // One step: reads, packs and writes inside one transaction.
 class Step {
@@ -298,6 +300,18 @@ class Step {
 
 }  // namespace
 
+// Scans step over the rows that sealing has deleted until the engine drops them.
+Status Sealer::DropDeadRows(const TableDescriptor& table, PageDirectory* directory) {
+  const uint64_t dead = directory->dead_rows.load(std::memory_order_relaxed);
+  if (dead < kManyDeadRows) return Status();
+  CELLAR_TRY_ASSIGN(const uint64_t rows, store_->EstimatePagedRows(table));
+  if (dead < rows / kDeadShare) return Status();
+  directory->dead_rows.fetch_sub(dead, std::memory_order_relaxed);
+  const codec::KeyRange delta =
+      codec::PrefixRange(codec::TablePrefix(table.id, table.primary().id));
+  return engine_->Compact(delta.start, delta.end);
+}
+
 Result<SealStep> Sealer::Step(const TablePtr& table, const SealOptions& options,
                               std::string* position) {
   SealStep out;
@@ -317,6 +331,10 @@ Result<SealStep> Sealer::Step(const TablePtr& table, const SealOptions& options,
   transaction_options.durable = false;  // what is lost in a crash is sealed again
   transaction_options.unmarked_writes = true;
   std::unique_ptr<kv::Transaction> transaction = engine_->Begin(transaction_options);
+  if (transaction->snapshot_version() < directory->written_version()) {
+    out.conflict = true;
+    return out;
+  }
   CELLAR_TRY(catalog::RequireCurrent(*table, transaction.get()));
   AccessContext context;
   context.transaction = transaction.get();
@@ -342,7 +360,9 @@ Result<SealStep> Sealer::Step(const TablePtr& table, const SealOptions& options,
     for (const std::string& boundary : step.removed()) directory->Forget(boundary);
     for (const std::string& boundary : step.added()) directory->Learn(boundary);
   }
+  directory->dead_rows.fetch_add(out.rows, std::memory_order_relaxed);
   if (out.done) {
+    CELLAR_TRY(DropDeadRows(*table, directory.get()));
     directory->contended.store(false, std::memory_order_relaxed);
     directory->changes.fetch_sub(
         std::min(changes, directory->changes.load(std::memory_order_relaxed)),

@@ -62,6 +62,8 @@ class Sealer {
   uint64_t ChangesOf(const TablePtr& table);
 
  private:
+  Status DropDeadRows(const TableDescriptor& table, PageDirectory* directory);
+
   kv::Engine* engine_;
   TableStore* store_;
 };
