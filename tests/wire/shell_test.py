@@ -170,8 +170,11 @@ class Program(unittest.TestCase):
         send("\x03")
         expect("canceling statement due to user request")
         expect("cellar=> ")
+        # A moment after the prompt, when it is the editor that gets the keys and not the terminal.
+        time.sleep(0.5)
         send("SELECT 'half\x03")
         expect("cellar=> ")
+        time.sleep(0.5)
         send("\x04")
         expect("\\q")
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
