@@ -1,13 +1,13 @@
 #include "cellar/engines/rocksdb/wal_guard.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <system_error>
 
+#include "cellar/base/crc32c.h"
 #include "cellar/base/sqlstate.h"
 
 namespace cellar::engines {
@@ -17,41 +17,6 @@ constexpr size_t kBlockBytes = 32 << 10;
 constexpr size_t kHeaderBytes = 7;        // crc32c, u16 length, u8 type
 constexpr size_t kBatchHeaderBytes = 12;  // u64 sequence, u32 count
 enum RecordType : uint8_t { kZero = 0, kFull = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
-
-using CrcTables = std::array<std::array<uint32_t, 256>, 8>;
-
-constexpr CrcTables MakeCrcTables() {
-  CrcTables tables{};
-  for (uint32_t i = 0; i < 256; ++i) {
-    uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82F63B78u : 0);
-    tables[0][i] = crc;
-  }
-  for (size_t k = 1; k < 8; ++k) {
-    for (size_t i = 0; i < 256; ++i) {
-      tables[k][i] = tables[k - 1][i] >> 8 ^ tables[0][tables[k - 1][i] & 255];
-    }
-  }
-  return tables;
-}
-constexpr CrcTables kCrc = MakeCrcTables();
-
-uint32_t Crc32c(std::string_view bytes) {
-  uint32_t crc = ~0u;
-  const char* at = bytes.data();
-  size_t left = bytes.size();
-  for (; left >= 8; left -= 8, at += 8) {
-    uint64_t word;
-    std::memcpy(&word, at, 8);
-    word ^= crc;
-    crc = 0;
-    for (size_t i = 0; i < 8; ++i) crc ^= kCrc[7 - i][word >> (8 * i) & 255];
-  }
-  for (; left != 0; --left, ++at) {
-    crc = crc >> 8 ^ kCrc[0][(crc ^ static_cast<uint8_t>(*at)) & 255];
-  }
-  return ~crc;
-}
 
 template <typename T>
 T Fixed(const char* at) {
