@@ -73,14 +73,16 @@ Result<bool> OpenPageBelow(AccessContext* context, const CompiledTable& table, s
 
 void AppendPageKey(const CompiledTable& table, std::string_view boundary, std::string* key) {
   key->append(table.page_prefix());
-  if (boundary.empty()) return;
+  if (boundary.empty()) return codec::FinishKey(key);
   key->append(boundary);
   key->push_back(kGroupZero);
 }
 
 Result<std::string_view> BoundaryOf(const CompiledTable& table, std::string_view page_key) {
   const size_t prefix = table.page_prefix().size();
-  if (page_key.size() == prefix) return std::string_view();
+  if (page_key.size() <= prefix + 1 && codec::AtKeyEnd(page_key.substr(prefix))) {
+    return std::string_view();
+  }
   if (page_key.size() < prefix + 2 || page_key.back() != kGroupZero) {
     return CorruptionError("the key of a page does not end in column group 0");
   }

@@ -172,5 +172,38 @@ TEST_F(PagesTest, SealingEmptiesTheDelta) {
   EXPECT_EQ(Must(sealer.SealAll(table_, {}, nullptr)).pages, 0u);
 }
 
+// The prefix of its pages ends in 00, as no key may.
+TEST_F(PagesTest, TheFirstPageOfAnyIndexHasAFinishedKey) {
+  TableDescriptor table;
+  table.name = "u";
+  table.layout = catalog::Layout::kPages;
+  table.columns = table_->columns;
+  table.indexes = {MakePrimary("u_pkey", {{1}})};
+  table.next_index_id = 255;
+  table_ = store_.Create(table);
+  ASSERT_EQ(table_->primary().id.value, 255u);
+  ASSERT_EQ(codec::TablePrefix(table_->id, IndexId{256}).back(), '\0');
+  Must(LoadAndCommit(RowsFrom(0, 3000)));
+  {
+    std::unique_ptr<kv::Transaction> transaction = store_.engine()->Begin();
+    Access access(transaction.get(), nullptr, store_.tables());
+    Must(InsertAll(&access, table_, {{"-1", "first", "0"}}));
+    Must(transaction->Commit());
+  }
+  Must(Sealer(store_.engine(), store_.tables()).SealAll(table_, {}, nullptr));
+  EXPECT_EQ(DeltaKeys(), 0u);
+  EXPECT_EQ(All().size(), 3001u);
+  std::unique_ptr<kv::Transaction> transaction = store_.engine()->Begin();
+  Access access(transaction.get(), nullptr, store_.tables());
+  EXPECT_EQ(FindRows(&access, table_, {PointOf({Datum::Int(-1)})}).refs.size(), 1u);
+  EXPECT_EQ(Check(table_, transaction.get()), std::vector<std::string>());
+  const codec::KeyRange range = codec::PrefixRange(codec::TablePrefix(table_->id, IndexId{256}));
+  std::unique_ptr<kv::Cursor> cursor = Must(transaction->Scan(range.start, range.end));
+  kv::Block block;
+  while (Must(cursor->NextBlock(&block))) {
+    for (size_t k = 0; k < block.size(); ++k) EXPECT_NE(block.key(k).back(), '\0');
+  }
+}
+
 }  // namespace
 }  // namespace cellar::table
