@@ -325,7 +325,7 @@ Result<SealStep> Sealer::Step(const TablePtr& table, const SealOptions& options,
     out.conflict = true;
     return out;
   }
-  const PageLease lease(directory, engine_);
+  PageLease lease(directory, engine_);
   const uint64_t changes = directory->changes.load(std::memory_order_relaxed);
   kv::TransactionOptions transaction_options;
   transaction_options.durable = false;  // what is lost in a crash is sealed again
@@ -362,13 +362,14 @@ Result<SealStep> Sealer::Step(const TablePtr& table, const SealOptions& options,
   }
   directory->dead_rows.fetch_add(out.rows, std::memory_order_relaxed);
   if (out.done) {
-    CELLAR_TRY(DropDeadRows(*table, directory.get()));
     directory->contended.store(false, std::memory_order_relaxed);
     directory->changes.fetch_sub(
         std::min(changes, directory->changes.load(std::memory_order_relaxed)),
         std::memory_order_relaxed);
   }
   *position = std::move(next);
+  lease = PageLease();  // others need not wait for the compaction
+  if (out.done) CELLAR_TRY(DropDeadRows(*table, directory.get()));
   return out;
 }
 
