@@ -85,6 +85,7 @@ Status DescribeDelta(const catalog::TableDescriptor& table, std::string_view val
                      DumpedKey* out) {
   CELLAR_TRY_ASSIGN(const codec::DeltaKind kind, codec::DeltaKindOf(value));
   if (kind == codec::DeltaKind::kTombstone) out->part = "tombstone";
+  if (kind == codec::DeltaKind::kLongRow) out->part = "long row";
   if (kind != codec::DeltaKind::kPatch) return Status();
   out->part = "patch";
   CELLAR_TRY_ASSIGN(codec::PatchReader reader, codec::PatchReader::Make(value));

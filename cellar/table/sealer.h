@@ -42,7 +42,7 @@ struct SealOptions {
   size_t page_bytes = kPageBytes;  // what a page is aimed at, encoded
 };
 
-// Thread-safe; one step of a table runs at a time, others wait.
+// Thread-safe; one step of a table runs at a time, others answer `conflict`.
 class Sealer {
  public:
   // Both outlive it.
@@ -52,11 +52,12 @@ class Sealer {
   // layout are done at once. Errors: kConflict when the table's schema has changed.
   Result<SealStep> Step(const TablePtr& table, const SealOptions& options, std::string* position);
 
-  // Steps until the end of the table; conflicts are retried. `cancel` may be null.
+  // Steps until the end of the table; conflicts are retried, about 20 s long: then `conflict` is
+  // set and part of the table may be sealed. `cancel` may be null.
   Result<SealStep> SealAll(const TablePtr& table, const SealOptions& options,
                            const CancelToken* cancel);
 
-  // Cost: two property reads of the engine.
+  // Cost: two property reads of the engine, and of tables of few pages a look at those.
   Result<StorageState> StateOf(const TablePtr& table);
   // StorageState::changes alone. Cost: a look into a map.
   uint64_t ChangesOf(const TablePtr& table);
