@@ -26,8 +26,9 @@ using codec::TableId;
 
 inline constexpr uint64_t kUncommitted = UINT64_MAX;
 
-// Recycle state, shared by namespaces and relations. Values are persisted.
-enum class ObjectState : uint8_t { kPublic = 1, kDropped = 2 };
+// Recycle state, shared by namespaces and relations. Values are persisted. kDropped: in the bin,
+// may come back. kCollecting: its data is being deleted, it cannot.
+enum class ObjectState : uint8_t { kPublic = 1, kDropped = 2, kCollecting = 3 };
 
 // Who may read and write an index. Values are persisted.
 enum class IndexState : uint8_t { kDeleteOnly = 1, kWriteOnly = 2, kPublic = 3, kDropping = 4 };
@@ -35,7 +36,9 @@ enum class IndexState : uint8_t { kDeleteOnly = 1, kWriteOnly = 2, kPublic = 3, 
 enum class RelationKind : uint8_t { kTable = 1, kView = 2, kSequence = 3 };
 // How rows lie in the store. Values are persisted. kRow: one key a row. kPages: new and changed
 // rows as in kRow, all others in pages that hold their columns side by side (docs/formats/page.md).
-enum class Layout : uint8_t { kRow = 1, kPages = 2 };
+// kCell: one key a row and column. kDatum: the same with the column first, so that one column lies
+// together.
+enum class Layout : uint8_t { kRow = 1, kPages = 2, kCell = 3, kDatum = 4 };
 enum class Identity : uint8_t { kNone = 0, kAlways = 1, kByDefault = 2 };
 enum class ForeignKeyAction : uint8_t {
   kNoAction = 1,
@@ -43,6 +46,38 @@ enum class ForeignKeyAction : uint8_t {
   kCascade = 3,
   kSetNull = 4,
   kSetDefault = 5
+};
+
+// What `grantor` lets `grantee` do; roles by oid, 0 is PUBLIC. Privileges are bits.
+struct AclItem {
+  uint32_t grantee = 0;
+  uint32_t grantor = 0;
+  uint32_t privileges = 0;
+  uint32_t grant_options = 0;  // of `privileges`: those that the grantee may pass on
+  bool operator==(const AclItem&) const = default;
+};
+// An access control list. Unset: nothing was ever granted or revoked, the owner's defaults hold.
+struct Acl {
+  bool set = false;
+  std::vector<AclItem> items;
+  bool operator==(const Acl&) const = default;
+};
+// ALTER DEFAULT PRIVILEGES: what new objects of `role` get.
+struct DefaultAcl {
+  uint32_t role = 0;
+  char object_type = 'r';  // as pg_default_acl.defaclobjtype
+  Acl acl;
+  bool operator==(const DefaultAcl&) const = default;
+};
+
+// Settings that a namespace hands down to what it holds; what is unset comes from the parent.
+struct ZoneSettings {
+  std::optional<int64_t> retention_micros;  // of what is dropped
+  std::optional<int64_t> row_quota, byte_quota;
+  std::optional<int64_t> read_rate, write_rate;  // rows a second
+  std::optional<int32_t> priority;
+  std::string placement;  // a hint for engines that place data; empty: unset
+  bool operator==(const ZoneSettings&) const = default;
 };
 
 struct ColumnDescriptor {
@@ -57,13 +92,17 @@ struct ColumnDescriptor {
   Identity identity = Identity::kNone;
   // What rows written before this column existed answer; frozen when it was added.
   std::optional<Value> initial_value;
-  TableId sequence;  // owned by this column (serial, identity); zero: none
+  TableId sequence;       // owned by this column (serial, identity); zero: none
+  std::string collation;  // empty: by bytes
+  Acl acl;
   std::string comment;
 };
 
 struct IndexColumn {
   ColumnId column;         // zero when `expression` is set
-  std::string expression;  // SQL text; reserved for expression indexes
+  std::string expression;  // SQL text
+  std::string collation;   // empty: the column's
+  std::string opclass;     // empty: the type's default
   codec::Direction direction = codec::Direction::kAscending;
   codec::NullPlacement nulls = codec::NullPlacement::kLast;
 };
@@ -79,7 +118,9 @@ struct IndexDescriptor {
   IndexState state = IndexState::kPublic;
   std::vector<IndexColumn> key;
   std::vector<ColumnId> stored;  // INCLUDE
-  std::string predicate;         // SQL text; reserved for partial indexes
+  std::string predicate;         // SQL text; empty: every row has an entry
+  uint32_t shards = 0;           // over which keys are spread by a hash; 0: not
+  uint64_t job = 0;              // that builds or drops it; 0: none
   std::string comment;
 };
 
@@ -87,6 +128,7 @@ struct CheckConstraint {
   std::string name;
   std::string expression;  // SQL text over column names
   uint32_t oid = 0;
+  bool validated = true;  // false: rows that are older than the constraint may break it
 };
 
 struct ForeignKey {
@@ -99,6 +141,14 @@ struct ForeignKey {
   ForeignKeyAction on_update = ForeignKeyAction::kNoAction;
   bool deferrable = false;
   bool initially_deferred = false;
+  bool validated = true;  // as in CheckConstraint
+};
+
+// Columns whose values lie under one key of a row. Those in no group are in group 0.
+struct ColumnGroup {
+  uint32_t id = 0;  // local to the table, never reused
+  std::string name;
+  std::vector<ColumnId> columns;
 };
 
 // Which columns, in which order, the rows of one row-format id hold (codec::RowFormat).
@@ -156,6 +206,9 @@ struct TableDescriptor {
   uint64_t version = 0;  // grows by one with each change
   ObjectState state = ObjectState::kPublic;
   int64_t dropped_at_micros = 0;
+  int64_t dropped_at_ticks = 0;  // of the store's own clock, which only grows while it is open
+  uint64_t drop_group = 0;       // shared by all that one statement dropped
+  bool truncated = false;        // the rows that a TRUNCATE took; the table itself lives on
   RelationKind kind = RelationKind::kTable;
   Layout layout = Layout::kRow;
   std::vector<ColumnDescriptor> columns;  // by ordinal; dropped ones keep their place
@@ -163,11 +216,16 @@ struct TableDescriptor {
   std::vector<CheckConstraint> checks;
   std::vector<ForeignKey> foreign_keys;
   std::vector<RowFormatDescriptor> row_formats;  // the last is the one written
-  uint32_t next_column_id = 1, next_index_id = 0, next_row_format_id = 1;
+  std::vector<ColumnGroup> groups;
+  uint32_t next_column_id = 1, next_index_id = 0, next_row_format_id = 1, next_group_id = 1;
+  TableId storage;   // see storage_id()
+  uint64_t job = 0;  // that changes it; 0: none
   std::string view_sql;
   SequenceOptions sequence;
   bool temporary = false;
   std::string owner;
+  Acl acl;
+  ZoneSettings zone;
   std::string comment;
   // Not persisted: the engine version at which this descriptor was committed
   // (kv::Transaction::Require); kUncommitted in the transaction that changes it.
@@ -176,6 +234,9 @@ struct TableDescriptor {
 
   uint32_t oid() const { return static_cast<uint32_t>(id.value) + kFirstOid; }
   static constexpr uint32_t kFirstOid = 16384;
+  // The table id in the keys of its rows and entries: its own, unless its rows were replaced at
+  // once. No two relations have the same.
+  TableId storage_id() const { return storage.value == 0 ? id : storage; }
 
   const ColumnDescriptor* FindColumn(std::string_view column_name) const;  // living ones only
   const ColumnDescriptor* FindColumn(ColumnId column) const;
@@ -196,7 +257,12 @@ struct NamespaceDescriptor {
   uint64_t version = 0;
   ObjectState state = ObjectState::kPublic;
   int64_t dropped_at_micros = 0;
+  int64_t dropped_at_ticks = 0;  // as in TableDescriptor
+  uint64_t drop_group = 0;
   std::string owner;
+  Acl acl;
+  std::vector<DefaultAcl> default_acls;
+  ZoneSettings zone;
   std::string comment;
   uint64_t commit_version = 0;  // not persisted
 

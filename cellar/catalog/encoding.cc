@@ -30,6 +30,47 @@ Result<Type> UnpackType(const proto::Type& in) {
   return type;
 }
 
+void PackAcl(const Acl& in, proto::Acl* out) {
+  for (const AclItem& item : in.items) {
+    proto::AclItem* packed = out->add_items();
+    packed->set_grantee(item.grantee);
+    packed->set_grantor(item.grantor);
+    packed->set_privileges(item.privileges);
+    packed->set_grant_options(item.grant_options);
+  }
+}
+
+Acl UnpackAcl(const proto::Acl& in) {
+  Acl out;
+  out.set = true;
+  for (const proto::AclItem& item : in.items()) {
+    out.items.push_back({item.grantee(), item.grantor(), item.privileges(), item.grant_options()});
+  }
+  return out;
+}
+
+void PackZone(const ZoneSettings& in, proto::Zone* out) {
+  if (in.retention_micros) out->set_retention_micros(*in.retention_micros);
+  if (in.row_quota) out->set_row_quota(*in.row_quota);
+  if (in.byte_quota) out->set_byte_quota(*in.byte_quota);
+  if (in.read_rate) out->set_read_rate(*in.read_rate);
+  if (in.write_rate) out->set_write_rate(*in.write_rate);
+  if (in.priority) out->set_priority(*in.priority);
+  out->set_placement(in.placement);
+}
+
+ZoneSettings UnpackZone(const proto::Zone& in) {
+  ZoneSettings out;
+  if (in.has_retention_micros()) out.retention_micros = in.retention_micros();
+  if (in.has_row_quota()) out.row_quota = in.row_quota();
+  if (in.has_byte_quota()) out.byte_quota = in.byte_quota();
+  if (in.has_read_rate()) out.read_rate = in.read_rate();
+  if (in.has_write_rate()) out.write_rate = in.write_rate();
+  if (in.has_priority()) out.priority = in.priority();
+  out.placement = in.placement();
+  return out;
+}
+
 void PackColumn(const ColumnDescriptor& in, proto::Column* out) {
   out->set_id(in.id.value);
   out->set_name(in.name);
@@ -51,6 +92,8 @@ void PackColumn(const ColumnDescriptor& in, proto::Column* out) {
     }
   }
   out->set_sequence(in.sequence.value);
+  out->set_collation(in.collation);
+  if (in.acl.set) PackAcl(in.acl, out->mutable_acl());
   out->set_comment(in.comment);
 }
 
@@ -81,6 +124,8 @@ Result<ColumnDescriptor> UnpackColumn(const proto::Column& in) {
     out.initial_value.emplace(type, datum);
   }
   out.sequence.value = in.sequence();
+  out.collation = in.collation();
+  if (in.has_acl()) out.acl = UnpackAcl(in.acl());
   out.comment = in.comment();
   return out;
 }
@@ -98,11 +143,15 @@ void PackIndex(const IndexDescriptor& in, proto::Index* out) {
     proto::IndexColumn* packed = out->add_key();
     packed->set_column(column.column.value);
     packed->set_expression(column.expression);
+    packed->set_collation(column.collation);
+    packed->set_opclass(column.opclass);
     packed->set_descending(column.direction == codec::Direction::kDescending);
     packed->set_nulls_first(column.nulls == codec::NullPlacement::kFirst);
   }
   for (ColumnId column : in.stored) out->add_stored(column.value);
   out->set_predicate(in.predicate);
+  out->set_shards(in.shards);
+  out->set_job(in.job);
   out->set_comment(in.comment);
 }
 
@@ -123,6 +172,8 @@ Result<IndexDescriptor> UnpackIndex(const proto::Index& in) {
     IndexColumn column;
     column.column.value = static_cast<uint32_t>(packed.column());
     column.expression = packed.expression();
+    column.collation = packed.collation();
+    column.opclass = packed.opclass();
     column.direction =
         packed.descending() ? codec::Direction::kDescending : codec::Direction::kAscending;
     column.nulls =
@@ -133,6 +184,8 @@ Result<IndexDescriptor> UnpackIndex(const proto::Index& in) {
     out.stored.push_back(ColumnId{static_cast<uint32_t>(column)});
   }
   out.predicate = in.predicate();
+  out.shards = in.shards();
+  out.job = in.job();
   out.comment = in.comment();
   return out;
 }
@@ -147,6 +200,7 @@ void PackForeignKey(const ForeignKey& in, proto::ForeignKey* out) {
   out->set_on_update(static_cast<uint32_t>(in.on_update));
   out->set_deferrable(in.deferrable);
   out->set_initially_deferred(in.initially_deferred);
+  out->set_not_validated(!in.validated);
 }
 
 Result<ForeignKey> UnpackForeignKey(const proto::ForeignKey& in) {
@@ -169,6 +223,7 @@ Result<ForeignKey> UnpackForeignKey(const proto::ForeignKey& in) {
   out.on_update = static_cast<ForeignKeyAction>(in.on_update());
   out.deferrable = in.deferrable();
   out.initially_deferred = in.initially_deferred();
+  out.validated = !in.not_validated();
   return out;
 }
 
@@ -198,6 +253,11 @@ Result<SequenceOptions> UnpackSequence(const proto::SequenceOptions& in) {
   return out;
 }
 
+Result<ObjectState> UnpackState(uint32_t state) {
+  if (state < 1 || state > 3) return CorruptionError("descriptor has unknown state {}", state);
+  return static_cast<ObjectState>(state);
+}
+
 // Ids that other parts of the descriptor rely on name things that are there.
 Status CheckReferences(const TableDescriptor& table) {
   auto known = [&](ColumnId id) { return table.OrdinalOf(id) >= 0; };
@@ -209,6 +269,13 @@ Status CheckReferences(const TableDescriptor& table) {
     }
     for (ColumnId column : index.stored) good = good && known(column);
     if (!good) return CorruptionError("index {} of relation {} is malformed", i, table.id.value);
+  }
+  for (const ColumnGroup& group : table.groups) {
+    for (ColumnId column : group.columns) {
+      if (known(column)) continue;
+      return CorruptionError("column group {} of relation {} is malformed", group.id,
+                             table.id.value);
+    }
   }
   if (table.kind == RelationKind::kTable && table.indexes.empty()) {
     return CorruptionError("table {} has no primary index", table.id.value);
@@ -225,16 +292,16 @@ Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
   out.parent.value = in.parent();
   out.name = in.name();
   out.version = in.version();
-  if (in.state() < 1 || in.state() > 2) {
-    return CorruptionError("relation has unknown state {}", in.state());
-  }
-  out.state = static_cast<ObjectState>(in.state());
+  CELLAR_TRY_ASSIGN(out.state, UnpackState(in.state()));
   out.dropped_at_micros = in.dropped_at_micros();
+  out.dropped_at_ticks = in.dropped_at_ticks();
+  out.drop_group = in.drop_group();
+  out.truncated = in.truncated();
   if (in.kind() < 1 || in.kind() > 3) {
     return CorruptionError("relation has unknown kind {}", in.kind());
   }
   out.kind = static_cast<RelationKind>(in.kind());
-  if (in.layout() < 1 || in.layout() > 2) {
+  if (in.layout() < 1 || in.layout() > 4) {
     return CorruptionError("relation has unknown layout {}", in.layout());
   }
   out.layout = static_cast<Layout>(in.layout());
@@ -251,6 +318,7 @@ Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
     check.name = packed.name();
     check.expression = packed.expression();
     check.oid = packed.oid();
+    check.validated = !packed.not_validated();
     out.checks.push_back(std::move(check));
   }
   for (const proto::ForeignKey& packed : in.foreign_keys()) {
@@ -273,6 +341,18 @@ Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
     }
     out.row_formats.push_back(std::move(format));
   }
+  for (const proto::ColumnGroup& packed : in.groups()) {
+    ColumnGroup group;
+    group.id = packed.id();
+    group.name = packed.name();
+    for (uint64_t column : packed.columns()) {
+      group.columns.push_back(ColumnId{static_cast<uint32_t>(column)});
+    }
+    out.groups.push_back(std::move(group));
+  }
+  if (in.next_group_id() != 0) out.next_group_id = in.next_group_id();
+  out.storage.value = in.storage();
+  out.job = in.job();
   out.next_column_id = in.next_column_id();
   out.next_index_id = in.next_index_id();
   out.next_row_format_id = in.next_row_format_id();
@@ -282,6 +362,8 @@ Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
   }
   out.temporary = in.temporary();
   out.owner = in.owner();
+  if (in.has_acl()) out.acl = UnpackAcl(in.acl());
+  out.zone = UnpackZone(in.zone());
   out.comment = in.comment();
   CELLAR_TRY(CheckReferences(out));
   return out;
@@ -293,12 +375,17 @@ Result<NamespaceDescriptor> UnpackNamespace(const proto::Namespace& in) {
   out.parent.value = in.parent();
   out.name = in.name();
   out.version = in.version();
-  if (in.state() < 1 || in.state() > 2) {
-    return CorruptionError("namespace has unknown state {}", in.state());
-  }
-  out.state = static_cast<ObjectState>(in.state());
+  CELLAR_TRY_ASSIGN(out.state, UnpackState(in.state()));
   out.dropped_at_micros = in.dropped_at_micros();
+  out.dropped_at_ticks = in.dropped_at_ticks();
+  out.drop_group = in.drop_group();
   out.owner = in.owner();
+  if (in.has_acl()) out.acl = UnpackAcl(in.acl());
+  for (const proto::DefaultAcl& packed : in.default_acls()) {
+    out.default_acls.push_back(
+        {packed.role(), static_cast<char>(packed.object_type()), UnpackAcl(packed.acl())});
+  }
+  out.zone = UnpackZone(in.zone());
   out.comment = in.comment();
   return out;
 }
@@ -324,6 +411,9 @@ std::string EncodeTable(const TableDescriptor& table) {
   out->set_version(table.version);
   out->set_state(static_cast<uint32_t>(table.state));
   out->set_dropped_at_micros(table.dropped_at_micros);
+  out->set_dropped_at_ticks(table.dropped_at_ticks);
+  out->set_drop_group(table.drop_group);
+  out->set_truncated(table.truncated);
   out->set_kind(static_cast<uint32_t>(table.kind));
   out->set_layout(static_cast<uint32_t>(table.layout));
   for (const ColumnDescriptor& column : table.columns) PackColumn(column, out->add_columns());
@@ -333,6 +423,7 @@ std::string EncodeTable(const TableDescriptor& table) {
     packed->set_name(check.name);
     packed->set_expression(check.expression);
     packed->set_oid(check.oid);
+    packed->set_not_validated(!check.validated);
   }
   for (const ForeignKey& key : table.foreign_keys) PackForeignKey(key, out->add_foreign_keys());
   for (const RowFormatDescriptor& format : table.row_formats) {
@@ -341,6 +432,15 @@ std::string EncodeTable(const TableDescriptor& table) {
     for (ColumnId column : format.columns) packed->add_columns(column.value);
     for (const Type& type : format.types) PackType(type, packed->add_types());
   }
+  for (const ColumnGroup& group : table.groups) {
+    proto::ColumnGroup* packed = out->add_groups();
+    packed->set_id(group.id);
+    packed->set_name(group.name);
+    for (ColumnId column : group.columns) packed->add_columns(column.value);
+  }
+  if (table.next_group_id != 1) out->set_next_group_id(table.next_group_id);
+  out->set_storage(table.storage.value);
+  out->set_job(table.job);
   out->set_next_column_id(table.next_column_id);
   out->set_next_index_id(table.next_index_id);
   out->set_next_row_format_id(table.next_row_format_id);
@@ -350,6 +450,8 @@ std::string EncodeTable(const TableDescriptor& table) {
   }
   out->set_temporary(table.temporary);
   out->set_owner(table.owner);
+  if (table.acl.set) PackAcl(table.acl, out->mutable_acl());
+  if (table.zone != ZoneSettings()) PackZone(table.zone, out->mutable_zone());
   out->set_comment(table.comment);
   return message.SerializeAsString();
 }
@@ -369,7 +471,17 @@ std::string EncodeNamespace(const NamespaceDescriptor& space) {
   out->set_version(space.version);
   out->set_state(static_cast<uint32_t>(space.state));
   out->set_dropped_at_micros(space.dropped_at_micros);
+  out->set_dropped_at_ticks(space.dropped_at_ticks);
+  out->set_drop_group(space.drop_group);
   out->set_owner(space.owner);
+  if (space.acl.set) PackAcl(space.acl, out->mutable_acl());
+  for (const DefaultAcl& item : space.default_acls) {
+    proto::DefaultAcl* packed = out->add_default_acls();
+    packed->set_role(item.role);
+    packed->set_object_type(static_cast<unsigned char>(item.object_type));
+    PackAcl(item.acl, packed->mutable_acl());
+  }
+  if (space.zone != ZoneSettings()) PackZone(space.zone, out->mutable_zone());
   out->set_comment(space.comment);
   return message.SerializeAsString();
 }

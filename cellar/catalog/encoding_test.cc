@@ -177,8 +177,80 @@ TEST(DescriptorBytes, EveryFieldSurvives) {
   EXPECT_EQ(got.comment, "what was ordered");
 }
 
+TEST(DescriptorBytes, AclsZonesGroupsAndStatesOfChangeSurvive) {
+  TableDescriptor table = FullTable();
+  EXPECT_EQ(table.storage_id(), table.id);
+  table.state = ObjectState::kCollecting;
+  table.dropped_at_ticks = 99;
+  table.drop_group = 41;
+  table.truncated = true;
+  table.storage.value = 55;
+  table.job = 56;
+  table.acl = {true, {{0, 10, 3, 0}, {16001, 10, 15, 8}}};
+  table.zone.retention_micros = 0;
+  table.zone.row_quota = 7;
+  table.zone.byte_quota = 8;
+  table.zone.read_rate = 9;
+  table.zone.write_rate = 10;
+  table.zone.priority = -3;
+  table.zone.placement = "ssd";
+  table.groups = {{2, "hot", {ColumnId{4}, ColumnId{5}}}};
+  table.next_group_id = 3;
+  table.columns[0].acl.set = true;
+  table.columns[1].collation = "de";
+  table.indexes[1].shards = 8;
+  table.indexes[1].job = 57;
+  table.indexes[1].key[0].collation = "fr";
+  table.indexes[1].key[0].opclass = "text_pattern_ops";
+  table.checks[0].validated = false;
+  table.foreign_keys[0].validated = false;
+  Result<TableDescriptor> decoded = DecodeTable(EncodeTable(table));
+  ASSERT_TRUE(decoded.ok()) << decoded.status().ToString();
+  EXPECT_EQ(decoded->state, ObjectState::kCollecting);
+  EXPECT_EQ(decoded->dropped_at_ticks, 99);
+  EXPECT_EQ(decoded->drop_group, 41u);
+  EXPECT_TRUE(decoded->truncated);
+  EXPECT_EQ(decoded->storage_id().value, 55u);
+  EXPECT_EQ(decoded->job, 56u);
+  EXPECT_EQ(decoded->acl, table.acl);
+  EXPECT_EQ(decoded->zone, table.zone);
+  ASSERT_EQ(decoded->groups.size(), 1u);
+  EXPECT_EQ(decoded->groups[0].id, 2u);
+  EXPECT_EQ(decoded->groups[0].name, "hot");
+  EXPECT_EQ(decoded->groups[0].columns, table.groups[0].columns);
+  EXPECT_EQ(decoded->next_group_id, 3u);
+  EXPECT_TRUE(decoded->columns[0].acl.set && decoded->columns[0].acl.items.empty());
+  EXPECT_FALSE(decoded->columns[1].acl.set);
+  EXPECT_EQ(decoded->columns[1].collation, "de");
+  EXPECT_EQ(decoded->indexes[1].shards, 8u);
+  EXPECT_EQ(decoded->indexes[1].job, 57u);
+  EXPECT_EQ(decoded->indexes[1].key[0].collation, "fr");
+  EXPECT_EQ(decoded->indexes[1].key[0].opclass, "text_pattern_ops");
+  EXPECT_FALSE(decoded->checks[0].validated);
+  EXPECT_FALSE(decoded->foreign_keys[0].validated);
+  table.groups[0].columns = {ColumnId{77}};
+  EXPECT_EQ(DecodeTable(EncodeTable(table)).status().code(), Code::kCorruption);
+
+  NamespaceDescriptor space;
+  space.id.value = 5;
+  space.state = ObjectState::kCollecting;
+  space.dropped_at_ticks = 98;
+  space.drop_group = 42;
+  space.acl.set = true;
+  space.default_acls = {{16001, 'S', {true, {{0, 16001, 1, 1}}}}};
+  space.zone.placement = "eu";
+  Result<NamespaceDescriptor> got = DecodeNamespace(EncodeNamespace(space));
+  ASSERT_TRUE(got.ok()) << got.status().ToString();
+  EXPECT_EQ(got->state, ObjectState::kCollecting);
+  EXPECT_EQ(got->dropped_at_ticks, 98);
+  EXPECT_EQ(got->drop_group, 42u);
+  EXPECT_EQ(got->acl, space.acl);
+  EXPECT_EQ(got->default_acls, space.default_acls);
+  EXPECT_EQ(got->zone, space.zone);
+}
+
 TEST(DescriptorBytes, EveryLayoutSurvives) {
-  for (const Layout layout : {Layout::kRow, Layout::kPages}) {
+  for (const Layout layout : {Layout::kRow, Layout::kPages, Layout::kCell, Layout::kDatum}) {
     TableDescriptor table = FullTable();
     table.layout = layout;
     Result<TableDescriptor> decoded = DecodeTable(EncodeTable(table));
@@ -186,7 +258,7 @@ TEST(DescriptorBytes, EveryLayoutSurvives) {
     EXPECT_EQ(decoded->layout, layout);
   }
   TableDescriptor table = FullTable();
-  for (const int unknown : {0, 3}) {
+  for (const int unknown : {0, 5}) {
     table.layout = static_cast<Layout>(unknown);
     EXPECT_EQ(DecodeTable(EncodeTable(table)).status().code(), Code::kCorruption);
   }
@@ -285,7 +357,7 @@ TEST(DescriptorBytes, UnknownLayoutsAreCorruption) {
   Result<TableDescriptor> pages = DecodeTable(bytes);
   ASSERT_TRUE(pages.ok()) << pages.status().ToString();
   EXPECT_EQ(pages->layout, Layout::kPages);
-  for (char value : {char{0}, char{3}, char{127}}) {
+  for (char value : {char{0}, char{5}, char{127}}) {
     bytes[layout + 3] = value;
     EXPECT_EQ(DecodeTable(bytes).status().code(), Code::kCorruption) << int{value};
   }

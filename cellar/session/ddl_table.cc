@@ -69,7 +69,8 @@ void Ddl::AddHiddenRowId(catalog::TableDescriptor* table) {
   catalog::IndexDescriptor primary;
   primary.primary = primary.unique = true;
   primary.name = ChooseName(*table, "", "rowid", table->parent);
-  primary.key.push_back({column.id, "", codec::Direction::kAscending, codec::NullPlacement::kLast});
+  primary.key.push_back(
+      {column.id, "", "", "", codec::Direction::kAscending, codec::NullPlacement::kLast});
   table->columns.push_back(std::move(column));
   table->indexes.insert(table->indexes.begin(), std::move(primary));
 }
@@ -294,7 +295,7 @@ Status Ddl::AddKey(const ast::Constraint& constraint, const std::vector<std::str
     }
     if (primary) column->not_null = true;
     index.key.push_back(
-        {column->id, "", codec::Direction::kAscending, codec::NullPlacement::kLast});
+        {column->id, "", "", "", codec::Direction::kAscending, codec::NullPlacement::kLast});
   }
   for (const std::string& name : constraint.including) {
     catalog::ColumnDescriptor* column = FindMutable(table, name);

@@ -293,6 +293,11 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   // Every statement that changes the schema; *tag is its command tag.
   Status RunDdl(const Prepared& prepared, ResultSink* sink, std::string* tag);
 
+  // own_statements.cc: what PostgreSQL does not have
+  // ----------------------------------------------------------------------------------------------
+  Status RunOwnStatement(const ast::OwnStmt& statement, Portal* portal, ResultSink* sink,
+                         std::string* tag);
+
   // copy.cc
   // ----------------------------------------------------------------------------------------------
   Status RunCopy(const Prepared& prepared, ResultSink* sink, std::string* tag);

@@ -657,6 +657,7 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
       return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
                       "extension \"{}\" is not available", name);
     }
+    case ast::NodeKind::kOwn: return RunOwnStatement(node.As<ast::OwnStmt>(), portal, sink, tag);
     case ast::NodeKind::kDo:
     case ast::NodeKind::kCall:
     case ast::NodeKind::kCreateEnum:

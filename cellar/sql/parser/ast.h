@@ -117,6 +117,7 @@ enum class NodeKind : uint8_t {
   kDiscard,
   kDo,
   kCall,
+  kOwn,
   kOther,
 };
 

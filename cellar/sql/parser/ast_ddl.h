@@ -673,6 +673,31 @@ struct CallStmt : Stmt {
   std::unique_ptr<FuncCall> call;
 };
 
+// Statements that PostgreSQL does not have.
+enum class OwnKind : uint8_t {
+  kUndrop,     // UNDROP TABLE | VIEW | SEQUENCE | SCHEMA | DATABASE name [ID n] [AS new_name]
+  kPurge,      // PURGE TABLE | ... name [ID n]; PURGE ALL
+  kCancelJob,  // CANCEL JOB n
+  kCheck,      // CHECK TABLE name [FAST | FULL]; CHECK DATABASE [name] [FAST | FULL]
+  kRepair,     // REPAIR TABLE name; REPAIR DATABASE [name]
+  // ALTER SCHEMA | DATABASE name SET (..) | RESET (..), and the same of ALTER DROPPED TABLE | ...
+  kSetOptions,
+};
+
+struct OwnStmt : Stmt {
+  static constexpr NodeKind kKind = NodeKind::kOwn;
+  OwnStmt() : Stmt(kKind) {}
+  OwnKind own = OwnKind::kCheck;
+  ObjectType object_type = ObjectType::kTable;
+  ObjectName object;  // no parts: all, or the current database
+  std::string new_name;
+  int64_t number = 0;  // of an object or a job; 0: none
+  bool full = false, fast = false;
+  bool dropped = false;  // kSetOptions: of an object in the bin
+  bool reset = false;    // kSetOptions: `options` have no values
+  OptionList options;
+};
+
 // A statement we have no structure for: CREATE FUNCTION, TRIGGER, POLICY .. Its command tag
 // (Statement::tag) names it; answer 0A000, or accept it quietly.
 struct OtherStmt : Stmt {

@@ -1,7 +1,10 @@
 #include "cellar/sql/parser/own_grammar.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "cellar/sql/parser/ast_ddl.h"
 #include "cellar/sql/parser/scan.h"
@@ -13,6 +16,9 @@ namespace {
 // A table of a type: as many bytes as SEAL, and a command that may follow a table's name.
 constexpr std::string_view kForSeal = "OF x";
 constexpr std::string_view kForRow = "r_w";
+
+// Stands for a statement of ours: no longer than any of them.
+constexpr std::string_view kForStatement = "END";
 
 // The tokens of one statement.
 class Tokens {
@@ -45,6 +51,39 @@ class Tokens {
     return at < size() && tokens_[at].kind == ScanKind::kSymbol &&
            any_of.find((*text_)[begin(at)]) != std::string_view::npos;
   }
+  // A name as PostgreSQL folds it.
+  std::string NameOf(size_t at) const {
+    std::string name;
+    const std::string_view text = TextOf(at);
+    if (tokens_[at].kind == ScanKind::kQuotedName) {
+      for (size_t i = 1; i + 1 < text.size(); ++i) {
+        if (text[i] == '"') ++i;
+        name += text[i];
+      }
+      return name;
+    }
+    for (char c : text) name += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return name;
+  }
+  bool IsNumber(size_t at) const { return at < size() && tokens_[at].kind == ScanKind::kNumber; }
+  bool IsString(size_t at) const {
+    return at < size() && tokens_[at].kind == ScanKind::kString && TextOf(at)[0] == '\'';
+  }
+  std::string StringOf(size_t at) const {
+    std::string value;
+    const std::string_view text = TextOf(at);
+    for (size_t i = 1; i + 1 < text.size(); ++i) {
+      if (text[i] == '\'') ++i;
+      value += text[i];
+    }
+    return value;
+  }
+  std::string_view TextOf(size_t at) const {
+    return std::string_view(*text_).substr(begin(at), tokens_[at].end - begin(at));
+  }
+  void OverwriteAll(std::string_view with) {
+    for (size_t at = 0; at < size(); ++at) Overwrite(at, at == 0 ? with : "");
+  }
   void Overwrite(size_t at, std::string_view with) {
     const auto start = text_->begin() + static_cast<ptrdiff_t>(begin(at));
     std::fill(start, start + static_cast<ptrdiff_t>(tokens_[at].end - begin(at)), ' ');
@@ -52,14 +91,168 @@ class Tokens {
   }
 
  private:
-  std::string_view TextOf(size_t at) const {
-    return std::string_view(*text_).substr(begin(at), tokens_[at].end - begin(at));
-  }
-
   std::string* text_;
   std::vector<ScanToken> tokens_;
   size_t pos_ = 0;
   bool ended_ = false;
+};
+
+// Reads a statement of ours from its tokens; every Take leaves the place where it is when what it
+// looks for is not there.
+class OwnStatementReader {
+ public:
+  explicit OwnStatementReader(const Tokens& tokens) : tokens_(tokens) {}
+
+  // Null: not a whole statement of ours. *tag: its command tag.
+  std::unique_ptr<ast::OwnStmt> Read(std::string_view* tag) {
+    auto out = std::make_unique<ast::OwnStmt>();
+    *tag = ReadInto(out.get());
+    return tag->empty() || at_ != tokens_.size() ? nullptr : std::move(out);
+  }
+
+ private:
+  bool Take(std::string_view word) {
+    if (!tokens_.IsWord(at_, word)) return false;
+    ++at_;
+    return true;
+  }
+  bool TakeSymbol(std::string_view symbol) {
+    if (!tokens_.IsSymbol(at_, symbol)) return false;
+    ++at_;
+    return true;
+  }
+
+  bool TakeType(ast::OwnStmt* out) {
+    struct NamedType {
+      std::string_view word;
+      ast::ObjectType type;
+      std::string_view alter_tag;
+    };
+    static constexpr NamedType kTypes[] = {
+        {"table", ast::ObjectType::kTable, "ALTER TABLE"},
+        {"view", ast::ObjectType::kView, "ALTER VIEW"},
+        {"sequence", ast::ObjectType::kSequence, "ALTER SEQUENCE"},
+        {"schema", ast::ObjectType::kSchema, "ALTER SCHEMA"},
+        {"database", ast::ObjectType::kDatabase, "ALTER DATABASE"},
+    };
+    for (const NamedType& named : kTypes) {
+      if (!Take(named.word)) continue;
+      out->object_type = named.type;
+      alter_tag_ = named.alter_tag;
+      return true;
+    }
+    return false;
+  }
+  bool TakeName(ast::OwnStmt* out) {
+    if (!tokens_.IsName(at_)) return false;
+    do {
+      if (!tokens_.IsName(at_)) return false;
+      out->object.parts.push_back(tokens_.NameOf(at_++));
+    } while (TakeSymbol("."));
+    return true;
+  }
+  bool TakeNumber(int64_t* number) {
+    if (!tokens_.IsNumber(at_)) return false;
+    const std::string_view text = tokens_.TextOf(at_);
+    const char* end = text.data() + text.size();
+    if (std::from_chars(text.data(), end, *number).ptr != end || *number <= 0) return false;
+    ++at_;
+    return true;
+  }
+  // (name [= value], ..)
+  bool TakeOptions(ast::OwnStmt* out) {
+    if (!TakeSymbol("(")) return false;
+    do {
+      if (!tokens_.IsName(at_)) return false;
+      ast::Option& option = out->options.emplace_back();
+      option.location = static_cast<int>(tokens_.begin(at_));
+      option.name = tokens_.NameOf(at_++);
+      if (!TakeSymbol("=")) continue;
+      const bool negative = TakeSymbol("-");
+      if (tokens_.IsNumber(at_)) {
+        option.value_kind = ast::OptionKind::kFloat;
+        option.text = (negative ? "-" : "") + std::string(tokens_.TextOf(at_++));
+      } else if (negative) {
+        return false;
+      } else if (tokens_.IsString(at_)) {
+        option.value_kind = ast::OptionKind::kString;
+        option.text = tokens_.StringOf(at_++);
+      } else if (tokens_.IsName(at_)) {
+        option.value_kind = ast::OptionKind::kString;
+        option.text = tokens_.NameOf(at_++);
+      } else {
+        return false;
+      }
+    } while (TakeSymbol(","));
+    return TakeSymbol(")");
+  }
+
+  // The tag, or nothing.
+  std::string_view ReadInto(ast::OwnStmt* out) {
+    if (Take("undrop")) return ReadUndrop(out);
+    if (Take("purge")) return ReadPurge(out);
+    if (Take("cancel")) {
+      out->own = ast::OwnKind::kCancelJob;
+      return Take("job") && TakeNumber(&out->number) ? "CANCEL JOB" : "";
+    }
+    if (Take("check")) return ReadCheck(out);
+    if (Take("repair")) {
+      out->own = ast::OwnKind::kRepair;
+      return TakeChecked(out) ? "REPAIR" : "";
+    }
+    if (Take("alter")) return ReadSetOptions(out);
+    return "";
+  }
+  std::string_view ReadUndrop(ast::OwnStmt* out) {
+    out->own = ast::OwnKind::kUndrop;
+    if (!TakeType(out) || !TakeName(out)) return "";
+    if (Take("id") && !TakeNumber(&out->number)) return "";
+    if (Take("as")) {
+      if (!tokens_.IsName(at_)) return "";
+      out->new_name = tokens_.NameOf(at_++);
+    }
+    return "UNDROP";
+  }
+  std::string_view ReadPurge(ast::OwnStmt* out) {
+    out->own = ast::OwnKind::kPurge;
+    if (Take("all")) return "PURGE";
+    if (!TakeType(out) || !TakeName(out)) return "";
+    if (Take("id") && !TakeNumber(&out->number)) return "";
+    return "PURGE";
+  }
+  bool TakeChecked(ast::OwnStmt* out) {
+    if (!TakeType(out)) return false;
+    if (out->object_type == ast::ObjectType::kDatabase) {
+      const bool named =
+          tokens_.IsName(at_) && !tokens_.IsWord(at_, "fast") && !tokens_.IsWord(at_, "full");
+      return !named || TakeName(out);
+    }
+    return out->object_type == ast::ObjectType::kTable && TakeName(out);
+  }
+  std::string_view ReadCheck(ast::OwnStmt* out) {
+    out->own = ast::OwnKind::kCheck;
+    if (!TakeChecked(out)) return "";
+    out->fast = Take("fast");
+    out->full = !out->fast && Take("full");
+    return "CHECK";
+  }
+  std::string_view ReadSetOptions(ast::OwnStmt* out) {
+    out->own = ast::OwnKind::kSetOptions;
+    out->dropped = Take("dropped");
+    if (!TakeType(out) || !TakeName(out)) return "";
+    if (out->dropped && Take("id") && !TakeNumber(&out->number)) return "";
+    if (Take("reset")) {
+      out->reset = true;
+    } else if (!Take("set")) {
+      return "";
+    }
+    if (!TakeOptions(out)) return "";
+    return alter_tag_;
+  }
+
+  const Tokens& tokens_;
+  size_t at_ = 0;
+  std::string_view alter_tag_;
 };
 
 // The token SEAL of ALTER TABLE [IF EXISTS] [ONLY] name [*] SEAL [FULL]; 0: another statement.
@@ -84,10 +277,18 @@ std::vector<StandIn> ReplaceOwnGrammar(std::string* text) {
   std::vector<StandIn> replaced;
   Tokens tokens(text);
   while (tokens.Read()) {
+    std::string_view tag;
+    if (std::unique_ptr<ast::OwnStmt> own = OwnStatementReader(tokens).Read(&tag)) {
+      replaced.push_back({StandIn::Kind::kStatement, tokens.begin(0), std::move(own), tag});
+      tokens.OverwriteAll(kForStatement);
+      continue;
+    }
     if (const size_t seal = FindSeal(tokens); seal != 0) {
       const bool full = seal + 1 < tokens.size();
-      replaced.push_back(
-          {full ? StandIn::Kind::kSealFull : StandIn::Kind::kSeal, tokens.begin(seal)});
+      replaced.push_back({full ? StandIn::Kind::kSealFull : StandIn::Kind::kSeal,
+                          tokens.begin(seal),
+                          nullptr,
+                          {}});
       tokens.Overwrite(seal, kForSeal);
       if (full) tokens.Overwrite(seal + 1, "");
       continue;
@@ -97,14 +298,21 @@ std::vector<StandIn> ReplaceOwnGrammar(std::string* text) {
           !tokens.IsSymbol(at + 2, "=") || !tokens.IsWord(at + 3, "row") ||
           !tokens.IsSymbol(at + 4, "),"))
         continue;
-      replaced.push_back({StandIn::Kind::kLayoutRow, tokens.begin(at + 1)});
+      replaced.push_back({StandIn::Kind::kLayoutRow, tokens.begin(at + 1), nullptr, {}});
       tokens.Overwrite(at + 3, kForRow);
     }
   }
   return replaced;
 }
 
-void ApplyStandIn(StandIn::Kind kind, int location, ast::Node* statement) {
+void ApplyStandIn(StandIn* stand_in, int location, Statement* parsed) {
+  const StandIn::Kind kind = stand_in->kind;
+  if (kind == StandIn::Kind::kStatement) {
+    parsed->ast = std::move(stand_in->statement);
+    parsed->tag = stand_in->tag;
+    return;
+  }
+  ast::Node* statement = parsed->ast.get();
   if (kind != StandIn::Kind::kLayoutRow) {
     if (!statement->Is<ast::AlterTableStmt>()) return;
     ast::AlterTableCommand seal;

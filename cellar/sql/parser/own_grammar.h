@@ -1,20 +1,24 @@
-// What Cellar's SQL has beyond PostgreSQL's grammar: ALTER TABLE [IF EXISTS] t SEAL [FULL], and
-// `row` as a value in (layout = row), which is a keyword there.
+// What Cellar's SQL has beyond PostgreSQL's grammar: the statements of ast::OwnStmt, ALTER TABLE
+// [IF EXISTS] t SEAL [FULL], and `row` as a value in (layout = row), which is a keyword there.
 #pragma once
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cellar/sql/parser/ast.h"
+#include "cellar/sql/parser/parser.h"
 
 namespace cellar::sql {
 
 // What a clause of ours was replaced by.
 struct StandIn {
-  enum class Kind : unsigned char { kSeal, kSealFull, kLayoutRow };
+  enum class Kind : unsigned char { kSeal, kSealFull, kLayoutRow, kStatement };
   Kind kind;
-  size_t at = 0;  // in the text: of SEAL, of `layout`
+  size_t at = 0;                     // in the text: of SEAL, of `layout`, of the statement
+  ast::StmtPtr statement = nullptr;  // kStatement
+  std::string_view tag = {};         // of `statement`; static storage
 };
 
 // Writes over every clause of ours in `text` something that the grammar does know and is as long,
@@ -23,6 +27,6 @@ std::vector<StandIn> ReplaceOwnGrammar(std::string* text);
 
 // Makes of a parsed statement what a stand-in of it stands for. `location`: as locations in the
 // tree count.
-void ApplyStandIn(StandIn::Kind kind, int location, ast::Node* statement);
+void ApplyStandIn(StandIn* stand_in, int location, Statement* statement);
 
 }  // namespace cellar::sql

@@ -153,9 +153,28 @@ void FindViewQuery(std::string_view text, size_t begin, size_t end, ast::CreateV
   view->query_length = static_cast<int>(end - start);
 }
 
+Result<std::vector<Statement>> ParseText(const std::string& text, int prefix);
+
+// SHOW DROPPED, SHOW JOBS, SHOW USAGE: the rows of a view of pg_catalog.
+Status ReplaceShowOfView(Statement* statement) {
+  if (!statement->ast->Is<ast::VariableShowStmt>()) return Status();
+  static constexpr std::pair<std::string_view, const char*> kViews[] = {
+      {"dropped", "TABLE pg_catalog.cellar_dropped"},
+      {"jobs", "TABLE pg_catalog.cellar_jobs"},
+      {"usage", "TABLE pg_catalog.cellar_usage"},
+  };
+  for (const auto& [name, query] : kViews) {
+    if (statement->ast->As<ast::VariableShowStmt>().name != name) continue;
+    CELLAR_TRY_ASSIGN(std::vector<Statement> parsed, ParseText(query, 0));
+    statement->ast = std::move(parsed.front().ast);
+    return Status();
+  }
+  return Status();
+}
+
 // The statements of a tree; `replaced` is what stands in for clauses of ours.
 Result<std::vector<Statement>> Walk(const RawParse& raw, const std::string& text, int prefix,
-                                    std::span<const StandIn> replaced) {
+                                    std::span<StandIn> replaced) {
   std::vector<Statement> out;
   ast::Items<::RawStmt> statements(raw.tree());
   out.reserve(statements.size());
@@ -174,9 +193,9 @@ Result<std::vector<Statement>> Walk(const RawParse& raw, const std::string& text
       FindViewQuery(text, begin, end, &statement.ast->As<ast::CreateViewStmt>());
     }
     for (; !replaced.empty() && replaced.front().at < end; replaced = replaced.subspan(1)) {
-      ApplyStandIn(replaced.front().kind, static_cast<int>(replaced.front().at) - prefix,
-                   statement.ast.get());
+      ApplyStandIn(&replaced.front(), static_cast<int>(replaced.front().at) - prefix, &statement);
     }
+    CELLAR_TRY(ReplaceShowOfView(&statement));
   }
   return out;
 }
@@ -186,11 +205,11 @@ Result<std::vector<Statement>> ParseText(const std::string& text, int prefix) {
   RawParse raw(text);
   if (raw.error() == nullptr) return Walk(raw, text, prefix, {});
   std::string known = text;
-  const std::vector<StandIn> replaced = ReplaceOwnGrammar(&known);
+  std::vector<StandIn> replaced = ReplaceOwnGrammar(&known);
   if (replaced.empty()) return FromGrammar(*raw.error(), prefix);
   RawParse again(known);
   if (again.error() != nullptr) return FromGrammar(*again.error(), prefix);
-  return Walk(again, known, prefix, replaced);
+  return Walk(again, text, prefix, replaced);
 }
 
 Status NotAnExpression(std::string_view text) {

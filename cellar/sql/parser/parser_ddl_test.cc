@@ -266,6 +266,43 @@ TEST(ParserDdl, KnowsWhatIsOurs) {
   }
 }
 
+TEST(ParserDdl, StatementsOfCellarsOwn) {
+  const auto& undrop = As<OwnStmt>("UNDROP TABLE a.\"B c\".t ID 17 AS \"New\" ;");
+  EXPECT_EQ(undrop.own, OwnKind::kUndrop);
+  EXPECT_THAT(undrop.object.parts, ElementsAre("a", "B c", "t"));
+  EXPECT_EQ(undrop.number, 17);
+  EXPECT_EQ(undrop.new_name, "New");
+  EXPECT_EQ(As<OwnStmt>("undrop schema S").object_type, ObjectType::kSchema);
+  EXPECT_EQ(As<OwnStmt>("undrop schema S").object.parts[0], "s");
+  EXPECT_TRUE(As<OwnStmt>("PURGE ALL").object.parts.empty());
+  EXPECT_EQ(As<OwnStmt>("PURGE DATABASE d").object_type, ObjectType::kDatabase);
+  EXPECT_EQ(As<OwnStmt>("CANCEL JOB 12").number, 12);
+  EXPECT_TRUE(As<OwnStmt>("CHECK TABLE t FULL").full);
+  EXPECT_TRUE(As<OwnStmt>("CHECK DATABASE FAST").fast);
+  EXPECT_EQ(As<OwnStmt>("CHECK DATABASE d").object.parts[0], "d");
+  EXPECT_EQ(As<OwnStmt>("REPAIR TABLE s.t").own, OwnKind::kRepair);
+  const auto& set = As<OwnStmt>("ALTER SCHEMA s SET (Retention = '3 d''s', rows = -5, a = off, b)");
+  EXPECT_EQ(FindOption(set.options, "retention")->ToText(), "3 d's");
+  EXPECT_EQ(FindOption(set.options, "rows")->ToText(), "-5");
+  EXPECT_EQ(FindOption(set.options, "a")->ToText(), "off");
+  EXPECT_EQ(FindOption(set.options, "b")->value_kind, OptionKind::kNone);
+  EXPECT_TRUE(As<OwnStmt>("ALTER DROPPED TABLE t ID 3 RESET (retention)").dropped);
+
+  const std::string_view text = "SELECT 1; PURGE ALL; SHOW jobs; SELECT 2";
+  Result<std::vector<Statement>> parsed = Parse(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
+  ASSERT_EQ(parsed->size(), 4u);
+  EXPECT_EQ((*parsed)[1].TextIn(text), "PURGE ALL");
+  EXPECT_EQ((*parsed)[1].tag, "PURGE");
+  EXPECT_TRUE((*parsed)[2].ast->Is<SelectStmt>());
+  EXPECT_EQ((*parsed)[2].tag, "SHOW");
+
+  for (const char* wrong : {"UNDROP t", "PURGE", "CANCEL JOB", "CANCEL JOB 0", "CHECK VIEW v",
+                            "REPAIR TABLE", "ALTER SCHEMA s SET (a = )", "UNDROP TABLE a..b"}) {
+    EXPECT_EQ(Parse(wrong).status().sqlstate(), "42601") << wrong;
+  }
+}
+
 TEST(ParserDdl, RenamesAndMovesSayWhat) {
   const auto& column = As<RenameStmt>("ALTER TABLE IF EXISTS s.t RENAME COLUMN a TO b");
   EXPECT_EQ(column.object_type, ObjectType::kColumn);
