@@ -240,6 +240,9 @@ class OwnStatementReader {
     out->own = ast::OwnKind::kSetOptions;
     out->dropped = Take("dropped");
     if (!TakeType(out) || !TakeName(out)) return "";
+    const bool space = out->object_type == ast::ObjectType::kSchema ||
+                       out->object_type == ast::ObjectType::kDatabase;
+    if (!out->dropped && !space) return "";  // PostgreSQL's
     if (out->dropped && Take("id") && !TakeNumber(&out->number)) return "";
     if (Take("reset")) {
       out->reset = true;
