@@ -1,6 +1,7 @@
 // What the catalog and its editor share. Private to the layer.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,6 +22,10 @@ struct NameRecord {
 };
 std::string EncodeNameRecord(const NameRecord& record);
 Result<NameRecord> DecodeNameRecord(std::string_view bytes);
+
+// All names that a relation has in its namespace, and what their records say.
+using Names = std::map<NameInParent, NameRecord>;
+Names NamesOf(const TableDescriptor& table);
 
 std::string EncodeIdSequence(uint64_t next);
 Result<uint64_t> DecodeIdSequence(std::string_view bytes);

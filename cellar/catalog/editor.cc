@@ -39,22 +39,6 @@ Status RelationExists(std::string_view name) {
   return SqlError(Code::kExists, sqlstate::kDuplicateTable, "relation \"{}\" already exists", name);
 }
 
-// All names that a relation has in its namespace, and what their records say.
-using Names = std::map<NameInParent, NameRecord>;
-Names NamesOf(const TableDescriptor& table) {
-  Names names;
-  NameRecord record;
-  record.relation_id = table.id.value;
-  names[{table.parent.value, table.name}] = record;
-  for (const IndexDescriptor& index : table.indexes) {
-    if (index.name.empty()) continue;
-    record.is_index = true;
-    record.index = index.id;
-    names[{table.parent.value, index.name}] = record;
-  }
-  return names;
-}
-
 bool SameHolder(const NameRecord& a, const NameRecord& b) {
   return a.relation_id == b.relation_id && a.is_index == b.is_index && a.index == b.index;
 }
@@ -149,6 +133,20 @@ Status NamespaceNotEmpty(const NamespaceDescriptor& space) {
 }
 
 }  // namespace
+
+Names NamesOf(const TableDescriptor& table) {
+  Names names;
+  NameRecord record;
+  record.relation_id = table.id.value;
+  names[{table.parent.value, table.name}] = record;
+  for (const IndexDescriptor& index : table.indexes) {
+    if (index.name.empty()) continue;
+    record.is_index = true;
+    record.index = index.id;
+    names[{table.parent.value, index.name}] = record;
+  }
+  return names;
+}
 
 void CatalogEditor::Impl::Push(AnyDescriptor change) {
   State next = now();

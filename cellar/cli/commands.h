@@ -43,7 +43,12 @@ int RunImport(const ImportOptions& options);
 int RunKeys(const server::StoreOptions& store, const std::string& table, uint64_t limit,
             bool bounds);
 
-// Every index of every table against its rows, and every key of the store. 1 on findings.
-int RunCheck(const server::StoreOptions& store);
+struct CheckCommand {
+  bool fast = false, full = false, repair = false;
+};
+
+// Every index of every table against its rows, and the catalog against itself; or mends what it
+// finds. 1 on findings, or when some are left.
+int RunCheck(const server::StoreOptions& store, const CheckCommand& command);
 
 }  // namespace cellar::cli

@@ -3,9 +3,10 @@
 #include <cstdio>
 
 #include "cellar/catalog/catalog.h"
+#include "cellar/catalog/records_check.h"
 #include "cellar/cli/commands.h"
 #include "cellar/cli/error_text.h"
-#include "cellar/table/access.h"
+#include "cellar/table/check.h"
 #include "cellar/table/keys_dump.h"
 
 namespace cellar::cli {
@@ -17,17 +18,25 @@ struct OpenStore {
   std::unique_ptr<kv::Transaction> reader;
 };
 
-// Read only: a server may have the store open, and nothing is changed by looking.
-Result<OpenStore> Open(server::StoreOptions options) {
-  options.read_only = true;
-  options.create_if_missing = false;
-  OpenStore store;
-  CELLAR_TRY_ASSIGN(store.engine, server::OpenEngine(options));
-  CELLAR_TRY_ASSIGN(store.catalog, catalog::Catalog::Open(store.engine.get()));
+kv::TransactionOptions ReadOnly() {
   kv::TransactionOptions read;
   read.read_only = true;
   read.isolation = kv::Isolation::kSnapshot;
-  store.reader = store.engine->Begin(read);
+  return read;
+}
+
+// Read only: a server may have the store open, and nothing is changed by looking.
+Result<std::unique_ptr<kv::Engine>> OpenToRead(server::StoreOptions options) {
+  options.read_only = true;
+  options.create_if_missing = false;
+  return server::OpenEngine(options);
+}
+
+Result<OpenStore> Open(const server::StoreOptions& options) {
+  OpenStore store;
+  CELLAR_TRY_ASSIGN(store.engine, OpenToRead(options));
+  CELLAR_TRY_ASSIGN(store.catalog, catalog::Catalog::Open(store.engine.get()));
+  store.reader = store.engine->Begin(ReadOnly());
   return store;
 }
 
@@ -73,32 +82,57 @@ Status PrintKeys(const server::StoreOptions& options, const std::string& table, 
   return Status();
 }
 
-Status CheckStore(const server::StoreOptions& options, uint64_t* problems) {
-  CELLAR_TRY_ASSIGN(OpenStore store, Open(options));
-  const catalog::SnapshotPtr catalog = store.catalog->Current();
-  uint64_t tables = 0, all_rows = 0;
-  for (const catalog::TablePtr& table : catalog->ListAllTables()) {
-    if (table->kind != catalog::RelationKind::kTable) continue;
-    uint64_t rows = 0;
-    std::vector<table::CheckFinding> findings;
-    CELLAR_TRY(table::CheckTable(table, store.reader.get(), &rows, &findings));
-    const std::string path = catalog->PathOf(*table);
-    for (const table::CheckFinding& finding : findings) {
-      fmt::print("{}: {}\n", path, finding.text);
+Status CheckStore(const server::StoreOptions& options, table::CheckMode mode, uint64_t* problems) {
+  std::vector<table::CheckFinding> findings;
+  table::CheckTotals totals;
+  Result<OpenStore> store = Open(options);
+  if (!store.ok()) {
+    // The catalog may be what is damaged: then its records say more than the first error does.
+    if (store.status().code() != Code::kCorruption) return store.status();
+    CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Engine> engine, OpenToRead(options));
+    std::vector<std::string> records;
+    CELLAR_TRY(catalog::CheckRecords(engine->Begin(ReadOnly()).get(), &records));
+    for (std::string& text : records) findings.push_back({"", "", std::move(text)});
+    if (findings.empty()) return store.status();
+  } else {
+    std::vector<catalog::TablePtr> tables;
+    const catalog::SnapshotPtr catalog = store->catalog->Current();
+    for (const catalog::TablePtr& table : catalog->ListAllTables()) {
+      if (table->kind == catalog::RelationKind::kTable) tables.push_back(table);
     }
-    *problems += findings.size();
-    all_rows += rows;
-    ++tables;
+    table::CheckOptions check;
+    check.mode = mode;
+    CELLAR_TRY(table::CheckStore(*catalog, tables, store->reader.get(), check, &totals, &findings));
   }
-  CELLAR_TRY_ASSIGN(table::DumpTotals totals,
-                    table::DumpKeys(store.reader.get(), *catalog, table::DumpOptions(),
-                                    [](const table::DumpedKey& key) -> Status {
-                                      if (!key.readable) fmt::print("{}\n", key.ToString());
-                                      return Status();
-                                    }));
-  *problems += totals.unreadable;
-  fmt::print("checked {} tables, {} rows, {} keys: {}\n", tables, all_rows, totals.keys,
-             *problems == 0 ? "all agree" : fmt::format("{} problems", *problems));
+  for (const table::CheckFinding& finding : findings) {
+    if (!finding.table.empty()) fmt::print("{}: ", finding.table);
+    fmt::print("{}\n", finding.text);
+  }
+  *problems = findings.size();
+  fmt::print("checked {} tables, {} rows: {}\n", totals.tables, totals.rows,
+             findings.empty() ? "all agree" : fmt::format("{} problems", findings.size()));
+  return Status();
+}
+
+// REPAIR DATABASE of each database.
+Status RepairStore(server::StoreOptions options, uint64_t* left) {
+  options.create_if_missing = false;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Engine> engine, server::OpenEngine(options));
+  CELLAR_TRY_ASSIGN(std::unique_ptr<catalog::Catalog> catalog,
+                    catalog::Catalog::Open(engine.get()));
+  const catalog::SnapshotPtr current = catalog->Current();
+  std::unique_ptr<kv::Transaction> transaction = engine->Begin();
+  table::RepairReport report;
+  CELLAR_TRY(table::RepairRecords(*current, transaction.get(), table::CheckOptions(), &report));
+  for (const catalog::TablePtr& table : current->ListAllTables()) {
+    if (table->kind != catalog::RelationKind::kTable) continue;
+    CELLAR_TRY(table::RepairTable(table, transaction.get(), table::CheckOptions(), &report));
+  }
+  CELLAR_TRY(transaction->Commit().status());
+  for (const std::string& text : report.done) fmt::print("{}\n", text);
+  for (const std::string& text : report.left) fmt::print("LEFT ALONE: {}\n", text);
+  fmt::print("{} repaired, {} left alone\n", report.done.size(), report.left.size());
+  *left = report.left.size();
   return Status();
 }
 
@@ -117,9 +151,13 @@ int RunKeys(const server::StoreOptions& store, const std::string& table, uint64_
   return unreadable > 0 ? 1 : 0;
 }
 
-int RunCheck(const server::StoreOptions& store) {
+int RunCheck(const server::StoreOptions& store, const CheckCommand& command) {
   uint64_t problems = 0;
-  const Status status = CheckStore(store, &problems);
+  table::CheckMode mode = table::CheckMode::kAuto;
+  if (command.fast) mode = table::CheckMode::kFast;
+  if (command.full) mode = table::CheckMode::kFull;
+  const Status status =
+      command.repair ? RepairStore(store, &problems) : CheckStore(store, mode, &problems);
   std::fflush(stdout);
   if (!status.ok()) {
     fmt::print(stderr, "{}", PlainErrorText(status));

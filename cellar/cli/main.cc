@@ -182,9 +182,14 @@ int Main(int argc, char** argv) {
   keys->add_option("--limit", limit, "at most this many");
   keys->add_flag("--bounds", bounds, "least and greatest values of columns in pages, too");
   keys->final_callback([&] { code = RunKeys(store, table, limit, bounds); });
-  CLI::App* check = app.add_subcommand("check", "compare every index with its table");
+  CLI::App* check = app.add_subcommand(
+      "check", "compare every index with its table, and the catalog with itself");
   AddStore(check, &store);
-  check->final_callback([&] { code = RunCheck(store); });
+  CheckCommand how;
+  CLI::Option* fast = check->add_flag("--fast", how.fast, "by counts and sums alone");
+  check->add_flag("--full", how.full, "entry by entry, and every key decoded")->excludes(fast);
+  check->add_flag("--repair", how.repair, "rebuild indexes that differ, mend names of the catalog");
+  check->final_callback([&] { code = RunCheck(store, how); });
   app.add_subcommand("version", "print the version")->final_callback([] {
     fmt::print("cellar {}\n{}\n", CELLAR_VERSION, CELLAR_LIBRARIES);
   });

@@ -12,6 +12,9 @@ class Ddl {
  public:
   Ddl(Session::Impl* session, ResultSink* sink) : s_(*session), sink_(sink) {}
   Status Run(const Prepared& prepared, std::string* tag);
+  // Compares the table's rows with its CHECK and FOREIGN KEY constraints; for each that some row
+  // breaks, a message.
+  Status FindBrokenConstraints(const catalog::TablePtr& table, std::vector<std::string>* messages);
 
  private:
   // Where a new relation goes.

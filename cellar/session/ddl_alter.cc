@@ -713,6 +713,22 @@ Status Ddl::VerifyNotNull(const catalog::TablePtr& table, catalog::ColumnId colu
   });
 }
 
+Status Ddl::FindBrokenConstraints(const catalog::TablePtr& table,
+                                  std::vector<std::string>* messages) {
+  const auto note = [messages](Status status) {
+    if (status.code() != Code::kConstraint) return status;
+    messages->emplace_back(status.message());
+    return Status();
+  };
+  for (const catalog::CheckConstraint& check : table->checks) {
+    if (check.validated) CELLAR_TRY(note(VerifyCheck(table, check)));
+  }
+  for (const catalog::ForeignKey& key : table->foreign_keys) {
+    if (key.validated) CELLAR_TRY(note(VerifyForeignKey(table, key)));
+  }
+  return Status();
+}
+
 Status Ddl::VerifyCheck(const catalog::TablePtr& table, const catalog::CheckConstraint& check) {
   CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, sql::ParseExpression(check.expression));
   sql::PlannerContext context = s_.MakePlannerContext({});

@@ -4,14 +4,23 @@
 
 namespace cellar::session {
 
-Status Session::Impl::RunOwnStatement(const ast::OwnStmt& statement, Portal*, ResultSink*,
-                                      std::string*) {
+std::vector<ResultColumn> ColumnsOf(const ast::OwnStmt& statement) {
+  const Type text = MakeType(TypeId::kText);
+  if (statement.own == ast::OwnKind::kCheck) {
+    return {{"object", text}, {"index", text}, {"problem", text}};
+  }
+  if (statement.own == ast::OwnKind::kRepair) return {{"object", text}, {"outcome", text}};
+  return {};
+}
+
+Status Session::Impl::RunOwnStatement(const ast::OwnStmt& statement, Portal* portal,
+                                      ResultSink* sink, std::string*) {
   switch (statement.own) {
     case ast::OwnKind::kUndrop: return UnsupportedError("UNDROP is not supported");
     case ast::OwnKind::kPurge: return UnsupportedError("PURGE is not supported");
     case ast::OwnKind::kCancelJob: return UnsupportedError("CANCEL JOB is not supported");
-    case ast::OwnKind::kCheck: return UnsupportedError("CHECK is not supported");
-    case ast::OwnKind::kRepair: return UnsupportedError("REPAIR is not supported");
+    case ast::OwnKind::kCheck: return RunCheck(statement, portal, sink);
+    case ast::OwnKind::kRepair: return RunRepair(statement, portal, sink);
     case ast::OwnKind::kSetOptions:
       return UnsupportedError("options of schemas and databases are not supported");
   }

@@ -343,6 +343,10 @@ Result<std::shared_ptr<Prepared>> Session::Impl::Prepare(
       }
       break;
     }
+    case ast::NodeKind::kOwn:
+      prepared->columns = ColumnsOf(node.As<ast::OwnStmt>());
+      prepared->returns_rows = !prepared->columns.empty();
+      break;
     case ast::NodeKind::kExecute: {
       auto target = statements.find(node.As<ast::ExecuteStmt>().name);
       if (target != statements.end()) {

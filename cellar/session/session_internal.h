@@ -298,6 +298,10 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Status RunOwnStatement(const ast::OwnStmt& statement, Portal* portal, ResultSink* sink,
                          std::string* tag);
 
+  // checking.cc
+  Status RunCheck(const ast::OwnStmt& statement, Portal* portal, ResultSink* sink);
+  Status RunRepair(const ast::OwnStmt& statement, Portal* portal, ResultSink* sink);
+
   // copy.cc
   // ----------------------------------------------------------------------------------------------
   Status RunCopy(const Prepared& prepared, ResultSink* sink, std::string* tag);
@@ -382,6 +386,9 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   bool pauses_sealing = false;
   int64_t seal_rate_kb = 0;  // as last told
 };
+
+// What a statement of ours returns; empty: no rows. own_statements.cc.
+std::vector<ResultColumn> ColumnsOf(const ast::OwnStmt& statement);
 
 // Arms the statement timeout for the time of one client message.
 class StatementScope {

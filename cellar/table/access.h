@@ -219,13 +219,4 @@ Result<std::vector<std::string>> DescribeSpans(const ScanSpec& spec);
 // (kv::Transaction::duplicate_key).
 Status DuplicateKeyError(const catalog::CatalogSnapshot& catalog, std::string_view key);
 
-// One finding of Check, in words ("index t_a_idx of table t: entry without a row, key (1)").
-struct CheckFinding {
-  std::string table, index, text;
-};
-// Compares every index of a table with its rows, both ways, at the transaction's snapshot. Cost:
-// scans all.
-Status CheckTable(const TablePtr& table, kv::Transaction* transaction, uint64_t* rows,
-                  std::vector<CheckFinding>* findings);
-
 }  // namespace cellar::table

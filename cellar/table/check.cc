@@ -2,17 +2,26 @@
 // these and the delta over them (check_pages.h); in key ranges that are damaged, rows are unknown
 // and entries are not compared.
 //
-// From the rows: each row's entries are computed and looked up, so a missing entry and one that
-// says something else are found, and with them two rows that share a unique key. From the entries:
-// each entry's row is fetched and its entry computed, so a dangling entry and one that its row does
-// not have are found. Counts are compared beside, and rows are decoded in full.
+// By sums: the entries that the rows should have and those that are there are two sets, which are
+// the same when their counts and the sums of their hashes are.
+//
+// One by one, from the rows: each row's entries are computed and looked up, so a missing entry and
+// one that says something else are found, and with them two rows that share a unique key. From the
+// entries: each entry's row is fetched and its entry computed, so a dangling entry and one that its
+// row does not have are found. Counts are compared beside, and rows are decoded in full.
+#include "cellar/table/check.h"
+
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 
-#include "cellar/table/access.h"
+#include "cellar/catalog/records_check.h"
 #include "cellar/table/check_pages.h"
 #include "cellar/table/compiled.h"
 #include "cellar/table/errors.h"
+#include "cellar/table/keys_dump.h"
+#include "cellar/table/maintenance.h"
 #include "cellar/table/reader.h"
 #include "cellar/table/writer.h"
 
@@ -22,11 +31,70 @@ namespace {
 // Findings beyond this are counted only: a table that lost an index needs no million of them.
 constexpr size_t kMaxFindingsPerIndex = 100;
 
+// The ranges under the table's prefix that belong to no index of it.
+std::vector<codec::KeyRange> UnownedRanges(const CompiledTable& compiled) {
+  const codec::TableId storage = compiled.table().storage_id();
+  std::map<std::string, std::string> owned;  // start to end of each index
+  const auto own = [&](IndexId id) {
+    const codec::KeyRange range = codec::PrefixRange(codec::TablePrefix(storage, id));
+    owned[range.start] = range.end;
+  };
+  for (const IndexCodec& index : compiled.indexes()) {
+    own(index.index->id);
+    // Nothing is written under the directory's id yet.
+    if (index.primary && compiled.paged()) {
+      own(IndexId{index.index->id.value + codec::kPagesOfPrimary});
+      own(IndexId{index.index->id.value + codec::kOverflowOfPrimary});
+    }
+  }
+  std::vector<codec::KeyRange> out;
+  codec::KeyRange gap = codec::PrefixRange(codec::TablePrefix(storage));
+  const std::string end = gap.end;
+  for (const auto& [start, stop] : owned) {
+    gap.end = start;
+    if (gap.start < gap.end) out.push_back(gap);
+    gap.start = stop;
+  }
+  gap.end = end;
+  if (gap.start < gap.end) out.push_back(gap);
+  return out;
+}
+
+Result<std::optional<std::string>> FirstKey(kv::Transaction* transaction,
+                                            const codec::KeyRange& range) {
+  kv::ScanOptions options;
+  options.mode = kv::ReadMode::kSnapshot;
+  options.keys_only = true;
+  options.limit = 1;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    transaction->Scan(range.start, range.end, options));
+  kv::Block block;
+  CELLAR_TRY_ASSIGN(bool any, cursor->NextBlock(&block));
+  if (!any) return std::optional<std::string>();
+  return std::optional<std::string>(block.key(0));
+}
+
+// A multiset of entries: how many, and two sums over hashes of key and value, modulo 2^64.
+struct EntrySums {
+  uint64_t count = 0, plain = 0, mixed = 0;
+
+  void Add(std::string_view key, std::string_view value) {
+    const Type bytes = MakeType(TypeId::kBytea);
+    const uint64_t hash = HashDatum(Datum::Bytes(key), bytes) * 0x9E3779B97F4A7C15 ^
+                          HashDatum(Datum::Bytes(value), bytes);
+    ++count;
+    plain += hash;
+    mixed += (hash ^ hash >> 31) * 0xBF58476D1CE4E5B9;
+  }
+  bool operator==(const EntrySums&) const = default;
+};
+
 class Checker {
  public:
-  Checker(const CompiledTable& compiled, AccessContext* context,
+  // `sums`: compare by sums, else one by one.
+  Checker(const CompiledTable& compiled, AccessContext* context, bool sums,
           std::vector<CheckFinding>* findings)
-      : compiled_(compiled), context_(context), findings_(findings) {}
+      : compiled_(compiled), context_(context), sums_(sums), findings_(findings) {}
 
   Status Run(uint64_t* rows) {
     CELLAR_TRY_ASSIGN(whole_, compiled_.Scan(compiled_.primary().index->id, compiled_.living_ids(),
@@ -34,7 +102,7 @@ class Checker {
     CELLAR_TRY(compiled_.paged() ? CheckPages() : CheckRows());
     for (const IndexCodec& index : compiled_.indexes()) {
       if (index.primary || !TakesEntries(*index.index)) continue;
-      CELLAR_TRY(CheckEntries(index));
+      CELLAR_TRY(sums_ ? CompareSums(index) : CheckEntries(index));
     }
     CELLAR_TRY(CheckStrangeIndexes());
     for (const auto& [index, count] : found_) {
@@ -151,8 +219,35 @@ class Checker {
     CheckNulls();
     for (const IndexCodec& index : compiled_.indexes()) {
       if (index.primary || !TakesEntries(*index.index)) continue;
-      CELLAR_TRY(CheckEntriesOfRows(index));
+      CELLAR_TRY(sums_ ? AddEntriesOfRows(index) : CheckEntriesOfRows(index));
     }
+    return Status();
+  }
+
+  Status AddEntriesOfRows(const IndexCodec& index) {
+    EntrySums& sums = row_sums_[index.index->id.value];
+    std::string key, value;
+    for (size_t row = 0; row < batch_.size(); ++row) {
+      key.clear();
+      value.clear();
+      index.AppendKey(batch_, row, RefOf(row), &key);
+      CELLAR_TRY(index.AppendValue(batch_, row, RefOf(row), &datums_, &value));
+      sums.Add(key, value);
+    }
+    return Status();
+  }
+
+  Status CompareSums(const IndexCodec& index) {
+    // Of rows in damaged pages nothing is known, and the damage was found.
+    if (pages_ != nullptr && pages_->found_damage()) return Status();
+    EntrySums entries;
+    CELLAR_TRY(ForEachBlock(codec::PrefixRange(index.prefix), false, [&](const kv::Block& block) {
+      for (size_t i = 0; i < block.size(); ++i) entries.Add(block.key(i), block.value(i));
+      return Status();
+    }));
+    const EntrySums& rows = row_sums_[index.index->id.value];
+    if (entries == rows) return Status();
+    Find(index, fmt::format("its {} entries are not those of the {} rows", entries.count, rows_));
     return Status();
   }
 
@@ -284,53 +379,24 @@ class Checker {
     return Status();
   }
 
-  // Keys of the table that no index owns, but for those that are being built or removed.
   Status CheckStrangeIndexes() {
-    std::map<std::string, std::string> owned;  // start to end of each index
-    const auto own = [&](IndexId id) {
-      const codec::KeyRange range =
-          codec::PrefixRange(codec::TablePrefix(compiled_.table().id, id));
-      owned[range.start] = range.end;
-    };
-    for (const IndexCodec& index : compiled_.indexes()) {
-      own(index.index->id);
-      // Nothing is written under the directory's id yet.
-      if (index.primary && compiled_.paged()) {
-        own(IndexId{index.index->id.value + codec::kPagesOfPrimary});
-        own(IndexId{index.index->id.value + codec::kOverflowOfPrimary});
-      }
-    }
-    codec::KeyRange gap = codec::PrefixRange(codec::TablePrefix(compiled_.table().id));
-    const std::string end = gap.end;
-    for (const auto& [start, stop] : owned) {
-      gap.end = start;
-      CELLAR_TRY(CheckGap(gap));
-      gap.start = stop;
-    }
-    gap.end = end;
-    return CheckGap(gap);
+    for (const codec::KeyRange& gap : UnownedRanges(compiled_)) CELLAR_TRY(CheckGap(gap));
+    return Status();
   }
 
   Status CheckGap(const codec::KeyRange& gap) {
-    if (gap.start >= gap.end) return Status();
-    kv::ScanOptions options;
-    options.mode = kv::ReadMode::kSnapshot;
-    options.keys_only = true;
-    options.limit = 1;
-    CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
-                      context_->transaction->Scan(gap.start, gap.end, options));
-    kv::Block block;
-    CELLAR_TRY_ASSIGN(bool any, cursor->NextBlock(&block));
-    if (any) {
-      Find(compiled_.primary(),
-           fmt::format("keys of no index, the first is {}", codec::PrintKey(block.key(0))));
-    }
+    CELLAR_TRY_ASSIGN(std::optional<std::string> first, FirstKey(context_->transaction, gap));
+    if (!first) return Status();
+    Find(compiled_.primary(),
+         fmt::format("keys of no index, the first is {}", codec::PrintKey(*first)));
     return Status();
   }
 
   const CompiledTable& compiled_;
   AccessContext* context_;
+  const bool sums_;
   std::vector<CheckFinding>* findings_;
+  std::map<uint32_t, EntrySums> row_sums_;  // by index id
   std::shared_ptr<const ScanCodec> whole_;
   uint64_t rows_ = 0;
   std::map<std::string, uint64_t> found_;  // findings by index
@@ -343,13 +409,141 @@ class Checker {
 
 }  // namespace
 
-Status CheckTable(const TablePtr& table, kv::Transaction* transaction, uint64_t* rows,
+Status CheckKeys(const catalog::CatalogSnapshot& catalog, kv::Transaction* transaction,
+                 const CheckOptions& options, std::vector<CheckFinding>* findings) {
+  if (options.mode == CheckMode::kFull) {
+    CELLAR_TRY(DumpKeys(transaction, catalog, DumpOptions(), [&](const DumpedKey& key) -> Status {
+                 if (options.cancel != nullptr) CELLAR_TRY(options.cancel->Check());
+                 if (!key.readable) findings->push_back({"", "", key.ToString()});
+                 return Status();
+               }).status());
+  }
+  std::set<uint64_t> known;
+  for (const TablePtr& table : catalog.ListAllTables()) known.insert(table->storage_id().value);
+  for (const TablePtr& table : catalog.ListDroppedTables()) {
+    known.insert(table->storage_id().value);
+  }
+  codec::KeyRange rest{std::string(1, '\x01'), ""};  // system records begin with 00
+  while (true) {
+    if (options.cancel != nullptr) CELLAR_TRY(options.cancel->Check());
+    CELLAR_TRY_ASSIGN(std::optional<std::string> first, FirstKey(transaction, rest));
+    if (!first) return Status();
+    std::string_view in = *first;
+    Result<uint64_t> id = codec::TakeKeyUint(&in);
+    if (!id.ok()) {
+      findings->push_back(
+          {"", "", fmt::format("key {} belongs to no table", codec::PrintKey(*first))});
+      rest.start = *first + '\0';
+      continue;
+    }
+    if (known.count(*id) == 0) {
+      findings->push_back({"", "",
+                           fmt::format("keys of table {}, which is not in the catalog, the first "
+                                       "is {}",
+                                       *id, codec::PrintKey(*first))});
+    }
+    rest.start = codec::PrefixRange(codec::TablePrefix(codec::TableId{*id})).end;
+  }
+}
+
+Status CheckStore(const catalog::CatalogSnapshot& catalog, const std::vector<TablePtr>& tables,
+                  kv::Transaction* transaction, const CheckOptions& options, CheckTotals* totals,
                   std::vector<CheckFinding>* findings) {
+  std::vector<std::string> records;
+  CELLAR_TRY(catalog::CheckRecords(transaction, &records));
+  for (std::string& text : records) findings->push_back({"", "", std::move(text)});
+  for (const TablePtr& table : tables) {
+    uint64_t rows = 0;
+    std::vector<CheckFinding> found;
+    CELLAR_TRY(CheckTable(table, transaction, options, &rows, &found));
+    for (CheckFinding& finding : found) {
+      finding.table = catalog.PathOf(*table);
+      findings->push_back(std::move(finding));
+    }
+    ++totals->tables;
+    totals->rows += rows;
+  }
+  return CheckKeys(catalog, transaction, options, findings);
+}
+
+namespace {
+
+// Rebuilds one index; what a failure has written is taken back.
+Status RebuildIndex(const TablePtr& table, const IndexDescriptor& index, AccessContext* context,
+                    RepairReport* report) {
+  const std::string name = fmt::format("index {} of table {}", index.name, table->name);
+  const kv::SavepointId savepoint = context->transaction->Savepoint();
+  Status status = ClearIndexOf(context, *table, index.id);
+  if (status.ok()) status = BuildIndexOf(context, table, index.id);
+  if (status.ok()) {
+    report->done.push_back(name + ": rebuilt");
+    return status;
+  }
+  if (status.code() != Code::kConstraint && status.code() != Code::kCorruption) return status;
+  CELLAR_TRY(context->transaction->RollbackTo(savepoint));
+  report->left.push_back(fmt::format("{}: not rebuilt, {}{}{}", name, status.message(),
+                                     status.detail().empty() ? "" : ": ", status.detail()));
+  return Status();
+}
+
+}  // namespace
+
+Status RepairRecords(const catalog::CatalogSnapshot& catalog, kv::Transaction* transaction,
+                     const CheckOptions& options, RepairReport* report) {
+  CELLAR_TRY(catalog::RepairRecords(transaction, &report->done, &report->left));
+  std::vector<CheckFinding> strange;
+  CELLAR_TRY(CheckKeys(catalog, transaction, options, &strange));
+  for (CheckFinding& finding : strange) report->left.push_back(std::move(finding.text));
+  return Status();
+}
+
+Status RepairTable(const TablePtr& table, kv::Transaction* transaction, const CheckOptions& options,
+                   RepairReport* report) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  for (const codec::KeyRange& gap : UnownedRanges(*compiled)) {
+    CELLAR_TRY_ASSIGN(std::optional<std::string> first, FirstKey(transaction, gap));
+    if (!first) continue;
+    CELLAR_TRY(transaction->DeleteRange(gap.start, gap.end));
+    report->done.push_back(fmt::format("table {}: removed keys of no index, the first was {}",
+                                       table->name, codec::PrintKey(*first)));
+  }
+  std::vector<CheckFinding> findings;
+  uint64_t rows = 0;
+  CELLAR_TRY(CheckTable(table, transaction, options, &rows, &findings));
+  AccessContext context;
+  context.transaction = transaction;
+  context.cancel = options.cancel;
+  std::set<std::string> damaged;
+  for (const CheckFinding& finding : findings) {
+    if (finding.index == compiled->primary().index->name) {
+      report->left.push_back(finding.text);
+    } else {
+      damaged.insert(finding.index);
+    }
+  }
+  for (const IndexCodec& index : compiled->indexes()) {
+    if (index.primary || damaged.count(index.index->name) == 0) continue;
+    CELLAR_TRY(RebuildIndex(table, *index.index, &context, report));
+  }
+  return Status();
+}
+
+Status CheckTable(const TablePtr& table, kv::Transaction* transaction, const CheckOptions& options,
+                  uint64_t* rows, std::vector<CheckFinding>* findings) {
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
   AccessContext context;
   context.transaction = transaction;
+  context.cancel = options.cancel;
   context.mode = kv::ReadMode::kSnapshot;
-  return Checker(*compiled, &context, findings).Run(rows);
+  std::vector<CheckFinding> found;
+  if (options.mode != CheckMode::kFull) {
+    CELLAR_TRY(Checker(*compiled, &context, true, &found).Run(rows));
+    if (options.mode == CheckMode::kFast || found.empty()) {
+      findings->insert(findings->end(), found.begin(), found.end());
+      return Status();
+    }
+  }
+  return Checker(*compiled, &context, false, findings).Run(rows);
 }
 
 }  // namespace cellar::table

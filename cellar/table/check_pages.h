@@ -43,6 +43,7 @@ class PageCheck {
 
   // After Run: does the RowRef lie where nothing is known of the rows?
   bool IsDamaged(std::string_view ref) const;
+  bool found_damage() const { return !damaged_.empty(); }
 
  private:
   struct RawPage {

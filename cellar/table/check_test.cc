@@ -152,5 +152,85 @@ TEST_F(CheckTest, AThousandFindingsAreCountedRatherThanListed) {
   EXPECT_EQ(findings.back(), "1901 more findings");
 }
 
+// ---- Keys, and Repair
+// ----------------------------------------------------------------------------------------------
+
+class RepairTest : public CheckTest {
+ protected:
+  RepairReport Repair() {
+    auto transaction = store_.engine()->Begin();
+    RepairReport report;
+    Must(RepairTable(table_, transaction.get(), CheckOptions(), &report));
+    Must(transaction->Commit());
+    return report;
+  }
+};
+
+TEST_F(RepairTest, LeavesAHealthyTableAlone) {
+  const RepairReport report = Repair();
+  EXPECT_THAT(report.done, IsEmpty());
+  EXPECT_THAT(report.left, IsEmpty());
+}
+
+TEST_F(RepairTest, RebuildsWhatDiffersAndNothingElse) {
+  Write(KeyOf(1, 5), std::nullopt);
+  Write(KeyOf(1, 6) + "x", "");
+  std::string stray = codec::TablePrefix(table_->id, IndexId{77});
+  codec::AppendKeyInt(1, &stray);
+  Write(stray, "x");
+  const RepairReport report = Repair();
+  EXPECT_THAT(report.done, ElementsAre(HasSubstr("removed keys of no index"),
+                                       "index t_a_idx of table t: rebuilt"));
+  EXPECT_THAT(report.left, IsEmpty());
+  EXPECT_THAT(Findings(), IsEmpty());
+}
+
+TEST_F(RepairTest, DropsEntriesOfRowsThatAreGone) {
+  Write(KeyOf(0, 5), std::nullopt);
+  EXPECT_EQ(Repair().done.size(), 2u);
+  EXPECT_THAT(Findings(), IsEmpty());
+}
+
+TEST_F(RepairTest, SaysWhatItCannotMend) {
+  // Row 5 becomes u = 12, as row 6 has; row 9 is damaged.
+  const std::string old_key = KeyOf(2, 5);
+  batch_.column(2).Set(5, Datum::Int(12));
+  std::string value;
+  Must(Must(CompiledTable::Of(*table_))->AppendRow(batch_, 5, &value));
+  Write(KeyOf(0, 5), value);
+  Write(old_key, std::nullopt);
+  RepairReport report = Repair();
+  EXPECT_THAT(report.done, IsEmpty());
+  EXPECT_THAT(report.left, ElementsAre(HasSubstr("index t_u_key of table t: not rebuilt, could not "
+                                                 "create unique index \"t_u_key\"")));
+  Write(KeyOf(0, 9), "\xff\xff");
+  report = Repair();
+  EXPECT_THAT(report.left, Contains(HasSubstr("table t: row ")));
+}
+
+TEST_F(CheckTest, KeysOfTablesThatTheCatalogDoesNotKnow) {
+  const auto findings = [&](CheckMode mode) {
+    auto transaction = store_.engine()->Begin();
+    std::vector<CheckFinding> found;
+    Must(CheckKeys(*store_.catalog()->Current(), transaction.get(), CheckOptions{mode}, &found));
+    std::vector<std::string> out;
+    for (const CheckFinding& finding : found) out.push_back(finding.text);
+    return out;
+  };
+  EXPECT_THAT(findings(CheckMode::kFast), IsEmpty());
+  EXPECT_THAT(findings(CheckMode::kFull), IsEmpty());
+  for (const uint64_t id : {uint64_t{7700}, uint64_t{7701}}) {
+    std::string key = codec::TablePrefix(codec::TableId{id}, IndexId{0});
+    for (int i = 0; i < 3; ++i) Write(key + static_cast<char>(0x16 + i), "x");
+  }
+  Write("\x02nonsense", "x");
+  for (const CheckMode mode : {CheckMode::kFast, CheckMode::kFull}) {
+    const std::vector<std::string> found = findings(mode);
+    EXPECT_THAT(found, Contains(HasSubstr("keys of table 7700, which is not in the catalog")));
+    EXPECT_THAT(found, Contains(HasSubstr("keys of table 7701")));
+    EXPECT_THAT(found, Contains(HasSubstr("belongs to no table")));
+  }
+}
+
 }  // namespace
 }  // namespace cellar::table

@@ -12,6 +12,7 @@
 #include "cellar/catalog/catalog.h"
 #include "cellar/kv/engine.h"
 #include "cellar/table/access.h"
+#include "cellar/table/check.h"
 #include "cellar/types/text_io.h"
 
 namespace cellar::table {
@@ -211,7 +212,16 @@ inline std::vector<std::string> Check(const TablePtr& table, kv::Transaction* tr
                                       uint64_t* rows = nullptr) {
   std::vector<CheckFinding> findings;
   uint64_t count = 0;
-  Must(CheckTable(table, transaction, rows != nullptr ? rows : &count, &findings));
+  const CheckOptions full{CheckMode::kFull};
+  Must(CheckTable(table, transaction, full, rows != nullptr ? rows : &count, &findings));
+  // The other modes agree on whether there is one.
+  for (const CheckMode mode : {CheckMode::kFast, CheckMode::kAuto}) {
+    std::vector<CheckFinding> others;
+    uint64_t other_rows = 0;
+    Must(CheckTable(table, transaction, CheckOptions{mode}, &other_rows, &others));
+    EXPECT_EQ(others.empty(), findings.empty()) << static_cast<int>(mode);
+    EXPECT_EQ(other_rows, rows != nullptr ? *rows : count);
+  }
   std::vector<std::string> out;
   for (const CheckFinding& finding : findings) out.push_back(finding.text);
   return out;

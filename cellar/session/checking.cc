@@ -1,0 +1,151 @@
+// CHECK and REPAIR.
+#include "cellar/base/sqlstate.h"
+#include "cellar/session/ddl.h"
+#include "cellar/session/session_internal.h"
+#include "cellar/table/check.h"
+
+namespace cellar::session {
+namespace {
+
+void AppendTexts(std::initializer_list<std::string_view> texts, Portal* portal) {
+  std::vector<Datum> row;
+  for (std::string_view text : texts) {
+    row.push_back(text.empty() ? Datum::Null() : Datum::Bytes(text));
+  }
+  portal->rows.AppendRow(row);
+}
+
+void StartRows(const ast::OwnStmt& statement, Portal* portal) {
+  portal->columns = ColumnsOf(statement);
+  std::vector<Type> types;
+  for (const ResultColumn& column : portal->columns) types.push_back(column.type);
+  portal->rows.Reset(types);
+  portal->materialized = true;
+}
+
+void ListTables(const catalog::CatalogSnapshot& catalog, catalog::NamespaceId space,
+                std::vector<catalog::TablePtr>* tables) {
+  for (const catalog::TablePtr& table : catalog.ListTables(space)) {
+    if (table->kind == catalog::RelationKind::kTable) tables->push_back(table);
+  }
+  for (const catalog::NamespacePtr& child : catalog.ListNamespaces(space)) {
+    ListTables(catalog, child->id, tables);
+  }
+}
+
+// The tables that a statement names, with their catalog.
+struct Subject {
+  catalog::SnapshotPtr catalog;
+  std::vector<catalog::TablePtr> tables;
+};
+
+Result<Subject> FindSubject(Session::Impl* session, const ast::OwnStmt& statement) {
+  Subject out;
+  out.catalog = session->CurrentCatalog();
+  if (statement.object_type == ast::ObjectType::kDatabase) {
+    catalog::NamespaceId database = session->database_id;
+    if (!statement.object.parts.empty()) {
+      const catalog::NamespacePtr found =
+          out.catalog->FindNamespace(catalog::kRootNamespace, statement.object.parts.back());
+      if (found == nullptr || statement.object.parts.size() > 1) {
+        return SqlError(Code::kNotFound, sqlstate::kInvalidCatalogName,
+                        "database \"{}\" does not exist", JoinNames(statement.object.parts, "."));
+      }
+      database = found->id;
+    }
+    ListTables(*out.catalog, database, &out.tables);
+    return out;
+  }
+  const ast::QualifiedName name = NameOf(statement.object);
+  catalog::TablePtr table =
+      sql::FindRelation(*out.catalog, session->Scope(), name.schema, name.name);
+  if (table == nullptr) {
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedTable, "relation \"{}\" does not exist",
+                    JoinNames(statement.object.parts, "."));
+  }
+  if (table->kind != catalog::RelationKind::kTable) {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not a table",
+                    table->name);
+  }
+  out.tables = {table};
+  return out;
+}
+
+}  // namespace
+
+Status Session::Impl::RunCheck(const ast::OwnStmt& statement, Portal* portal, ResultSink* sink) {
+  StartRows(statement, portal);
+  CELLAR_TRY(EnsureTransaction(true));
+  CELLAR_TRY_ASSIGN(Subject subject, FindSubject(this, statement));
+  table::CheckOptions check;
+  check.cancel = &cancel;
+  if (statement.fast) check.mode = table::CheckMode::kFast;
+  if (statement.full) check.mode = table::CheckMode::kFull;
+  table::CheckTotals totals;
+  std::vector<table::CheckFinding> findings;
+  if (statement.object_type == ast::ObjectType::kDatabase) {
+    CELLAR_TRY(table::CheckStore(*subject.catalog, subject.tables, transaction->kv.get(), check,
+                                 &totals, &findings));
+  } else {
+    totals.tables = 1;
+    CELLAR_TRY(table::CheckTable(subject.tables.front(), transaction->kv.get(), check, &totals.rows,
+                                 &findings));
+    for (table::CheckFinding& finding : findings) {
+      finding.table = subject.catalog->PathOf(*subject.tables.front());
+    }
+  }
+  if (statement.full) {
+    Ddl ddl(this, sink);
+    for (const catalog::TablePtr& table : subject.tables) {
+      std::vector<std::string> broken;
+      CELLAR_TRY(ddl.FindBrokenConstraints(table, &broken));
+      for (std::string& text : broken) {
+        findings.push_back({subject.catalog->PathOf(*table), "", std::move(text)});
+      }
+    }
+  }
+  for (const table::CheckFinding& finding : findings) {
+    AppendTexts({finding.table, finding.index, finding.text}, portal);
+  }
+  portal->tag = fmt::format("CHECK {}", findings.size());
+  return Notify(
+      sink, Severity::kNotice, "00000",
+      fmt::format("checked {} {}, {} rows: {}", totals.tables,
+                  totals.tables == 1 ? "table" : "tables", totals.rows,
+                  findings.empty() ? "all agree" : fmt::format("{} problems", findings.size())));
+}
+
+Status Session::Impl::RunRepair(const ast::OwnStmt& statement, Portal* portal, ResultSink*) {
+  StartRows(statement, portal);
+  CELLAR_TRY(CheckWritable("REPAIR"));
+  CELLAR_TRY(EnsureTransaction(false));
+  CELLAR_TRY_ASSIGN(Subject subject, FindSubject(this, statement));
+  table::CheckOptions check;
+  check.cancel = &cancel;
+  size_t done = 0;
+  const auto report = [&](std::string_view object, const std::vector<std::string>& texts,
+                          const char* prefix) {
+    for (const std::string& text : texts) AppendTexts({object, prefix + text}, portal);
+  };
+  constexpr const char* kLeft = "LEFT ALONE: ";
+  if (statement.object_type == ast::ObjectType::kDatabase) {
+    table::RepairReport records;
+    CELLAR_TRY(table::RepairRecords(*subject.catalog, transaction->kv.get(), check, &records));
+    report("", records.done, "");
+    report("", records.left, kLeft);
+    done += records.done.size();
+  }
+  for (const catalog::TablePtr& table : subject.tables) {
+    CELLAR_TRY(catalog::RequireCurrent(*table, transaction->kv.get()));
+    table::RepairReport repaired;
+    CELLAR_TRY(table::RepairTable(table, transaction->kv.get(), check, &repaired));
+    const std::string path = subject.catalog->PathOf(*table);
+    report(path, repaired.done, "");
+    report(path, repaired.left, kLeft);
+    done += repaired.done.size();
+  }
+  portal->tag = fmt::format("REPAIR {}", done);
+  return Status();
+}
+
+}  // namespace cellar::session
