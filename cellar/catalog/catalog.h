@@ -147,6 +147,9 @@ class Catalog {
 // reads. Descriptors that the transaction itself has changed pass.
 Status RequireCurrent(const TableDescriptor& table, kv::Transaction* transaction);
 
+// The name of the counter (kv::Transaction::AddToCounter) of a table's rows; made with the table.
+std::string CounterNameOf(const TableDescriptor& table);
+
 // Protobuf bytes of a descriptor (docs/formats/catalog.md). Errors: kCorruption.
 std::string EncodeTable(const TableDescriptor& table);
 Result<TableDescriptor> DecodeTable(std::string_view bytes);

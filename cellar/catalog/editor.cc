@@ -134,6 +134,12 @@ Status NamespaceNotEmpty(const NamespaceDescriptor& space) {
 
 }  // namespace
 
+std::string CounterNameOf(const TableDescriptor& table) {
+  std::string name = codec::SystemPrefix("count");
+  codec::AppendKeyUint(table.storage_id().value, &name);
+  return name;
+}
+
 Names NamesOf(const TableDescriptor& table) {
   Names names;
   NameRecord record;
@@ -324,6 +330,9 @@ Result<TablePtr> CatalogEditor::CreateTable(TableDescriptor table) {
   table.version = 1;
   table.state = ObjectState::kPublic;
   CELLAR_TRY(FillIn(nullptr, &table));
+  if (table.kind == RelationKind::kTable) {
+    CELLAR_TRY(impl_->transaction->CreateCounter(CounterNameOf(table)));
+  }
   return WriteTable(nullptr, std::move(table));
 }
 

@@ -6,7 +6,11 @@ namespace cellar::kv {
 
 CommitQueue::CommitQueue(Storage* storage, ConflictIndex* conflicts, Visibility* visibility,
                          LockTable* locks)
-    : storage_(storage), conflicts_(conflicts), visibility_(visibility), locks_(locks) {}
+    : storage_(storage),
+      conflicts_(conflicts),
+      visibility_(visibility),
+      locks_(locks),
+      counters_(storage) {}
 
 void CommitQueue::Wake(CommitRequest* request, State state) {
   request->state = state;
@@ -122,11 +126,16 @@ void CommitQueue::Process(std::span<CommitRequest* const> group) {
       request->version = version;  // of the rivals, at most
       continue;
     }
+    if (!request->counters.empty()) {
+      request->status = counters_.Prepare(request->counters, version + 1, request->ingest,
+                                          &request->counter_writes);
+      if (!request->status.ok()) continue;
+    }
     request->version = ++version;
     conflicts_->Mark(request->writes, version);
     durable |= request->durable || request->ingest;
     valid_.push_back(request);
-    members_.push_back({request->writes.buffer, version});
+    members_.push_back({request->writes.buffer, request->counter_writes, version});
   }
   if (valid_.empty()) return;
   const bool was_hiding = visibility_->hiding();
@@ -137,13 +146,14 @@ void CommitQueue::Process(std::span<CommitRequest* const> group) {
     // Files are durable at once, and may rest on what is not yet.
     if (was_hiding) status = storage_->SyncLog(&failed);
     if (status.ok()) {
-      status =
-          storage_->Ingest(only.files, only.writes.buffer->range_deletions(), version, &failed);
+      status = storage_->Ingest(only.files, only.writes.buffer->range_deletions(),
+                                only.counter_writes, version, &failed);
     }
   } else {
     status = storage_->Write(members_, &failed);
   }
   if (!status.ok()) {
+    counters_.Forget();
     if (failed) {
       StopAfter(status);
     } else {

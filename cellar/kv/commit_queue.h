@@ -17,6 +17,7 @@
 
 #include "cellar/base/status.h"
 #include "cellar/kv/conflict_index.h"
+#include "cellar/kv/counters.h"
 #include "cellar/kv/lock_table.h"
 #include "cellar/kv/storage.h"
 #include "cellar/kv/visibility.h"
@@ -30,6 +31,7 @@ struct CommitRequest {
   WriteSet writes;
   std::span<const std::unique_ptr<SpillFile>> files;  // instead of the buffer's keys
   bool ingest = false;                                // take the files
+  std::span<const CounterChange> counters;
   bool durable = true;
   LockTable::Owner lock_owner = 0;  // of locks to release once the writes show; 0: none
 
@@ -38,6 +40,7 @@ struct CommitRequest {
 
   enum class State : uint8_t { kWaiting, kLeading, kSyncing, kDone } state = State::kWaiting;
   bool hidden = false;  // written, but to be synced
+  std::vector<CounterWrite> counter_writes;
   std::condition_variable wake;
 };
 
@@ -90,6 +93,7 @@ class CommitQueue {
   std::vector<CommitRequest*> group_;
   std::vector<GroupMember> members_;
   std::vector<CommitRequest*> valid_;
+  CounterTable counters_;
 
   std::atomic<uint64_t> commits_{0}, conflicts_count_{0}, groups_{0}, synced_groups_{0};
 };

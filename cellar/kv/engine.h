@@ -5,10 +5,12 @@
 // The contract suite in tests/engine_contract runs on every engine.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -114,6 +116,10 @@ struct TransactionStats {
 
 using SavepointId = uint64_t;
 
+// The sums of one counter (counters.h); what each means is the user's.
+inline constexpr size_t kCounters = 6;
+using CounterValues = std::array<int64_t, kCounters>;
+
 // One transaction. One thread at a time. Destroying it without Commit aborts it. After Commit or
 // Abort only stats(), snapshot_version() and duplicate_key() may be called.
 class Transaction {
@@ -159,6 +165,19 @@ class Transaction {
   // whose keys begin with 00. Of other keys a false alarm is possible the first time one is named;
   // with the version of a newer read it passes.
   virtual Status Require(std::string_view key, uint64_t version) = 0;
+
+  // Counters are sums that the commit changes without conflicts, whatever else it writes. `name`
+  // begins with 00, is no prefix of another counter's, and nothing else lies behind it. Cost: no
+  // trip; one write to the engine per commit and counter.
+  //
+  // Adds; nothing, if the counter does not exist when the transaction commits.
+  virtual Status AddToCounter(std::string_view name, const CounterValues& values) = 0;
+  // Makes the counter, all zero, unless it exists.
+  virtual Status CreateCounter(std::string_view name) = 0;
+  virtual Status DropCounter(std::string_view name) = 0;
+  // The counter in the snapshot, with what this transaction has added; nullopt if it does not
+  // exist. Untracked. Cost: a trip.
+  virtual Result<std::optional<CounterValues>> GetCounter(std::string_view name) = 0;
 
   // Takes exclusive locks on keys in this process, held to the end (see README.md). If a locked
   // key was written after the snapshot, the snapshot is advanced, provided that nothing tracked so

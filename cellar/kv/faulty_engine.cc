@@ -84,6 +84,16 @@ class FaultyTransaction : public Transaction {
   Status Require(std::string_view key, uint64_t version) override {
     return inner_->Require(key, version);
   }
+  Status AddToCounter(std::string_view name, const CounterValues& values) override {
+    CELLAR_TRY(Ask(FaultPoint::kWrite));
+    return inner_->AddToCounter(name, values);
+  }
+  Status CreateCounter(std::string_view name) override { return inner_->CreateCounter(name); }
+  Status DropCounter(std::string_view name) override { return inner_->DropCounter(name); }
+  Result<std::optional<CounterValues>> GetCounter(std::string_view name) override {
+    CELLAR_TRY(Ask(FaultPoint::kRead));
+    return inner_->GetCounter(name);
+  }
   Result<LockResult> Lock(std::span<const std::string_view> keys,
                           const LockOptions& options) override {
     CELLAR_TRY(Ask(FaultPoint::kLock));

@@ -153,6 +153,10 @@ class MemoryStorage : public Storage {
         const auto at = state_.map.try_emplace(std::string(node.key())).first;
         Apply(at, {member.version, std::move(value)}, needed);
       });
+      for (const CounterWrite& counter : member.counters) {
+        const auto at = state_.map.try_emplace(counter.key).first;
+        Apply(at, {member.version, counter.value}, needed);
+      }
       state_.newest = member.version;
     }
     return {};
@@ -165,8 +169,8 @@ class MemoryStorage : public Storage {
     return InternalError("the memory engine does not spill");
   }
   Status Ingest(std::span<const std::unique_ptr<SpillFile>> files,
-                std::span<const WriteBuffer::RangeDeletion> range_deletions, uint64_t version,
-                bool* failed) override {
+                std::span<const WriteBuffer::RangeDeletion> range_deletions,
+                std::span<const CounterWrite> counters, uint64_t version, bool* failed) override {
     return InternalError("the memory engine does not spill");
   }
 

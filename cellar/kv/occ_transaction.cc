@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/kv/counters.h"
 #include "cellar/kv/hash.h"
 #include "cellar/kv/merging_cursor.h"
 
@@ -383,9 +384,54 @@ Status OccTransaction::MoveSnapshot(bool over_reads) {
   return {};
 }
 
+Status OccTransaction::ChangeCounter(CounterChange change) {
+  CELLAR_TRY(CheckLive());
+  if (options_.read_only) return ReadOnly();
+  // What follows the last savepoint is summed up, as far back as the same counter was meant.
+  const size_t since = savepoints_.empty() ? 0 : savepoints_.back().counters;
+  if (change.op == CounterOp::kAdd) {
+    for (size_t i = counters_.size(); i > since; --i) {
+      CounterChange& before = counters_[i - 1];
+      if (before.name != change.name) continue;
+      if (before.op == CounterOp::kDrop) break;
+      AddCounters(change.values, &before.values);
+      return {};
+    }
+  }
+  counters_.push_back(std::move(change));
+  return {};
+}
+
+Status OccTransaction::AddToCounter(std::string_view name, const CounterValues& values) {
+  return ChangeCounter({std::string(name), CounterOp::kAdd, values});
+}
+
+Status OccTransaction::CreateCounter(std::string_view name) {
+  return ChangeCounter({std::string(name), CounterOp::kCreate, {}});
+}
+
+Status OccTransaction::DropCounter(std::string_view name) {
+  return ChangeCounter({std::string(name), CounterOp::kDrop, {}});
+}
+
+Result<std::optional<CounterValues>> OccTransaction::GetCounter(std::string_view name) {
+  CELLAR_TRY(CheckLive());
+  CELLAR_TRY(EnsureSnapshot());
+  ++stats_.trips;
+  const std::unique_ptr<RawCursor> cursor =
+      snapshot_->Scan(name, CounterEnd(name), RawScanOptions());
+  std::vector<uint64_t> versions;
+  CELLAR_TRY_ASSIGN(std::optional<CounterValues> sums, SumCounters(name, cursor.get(), &versions));
+  for (const CounterChange& change : counters_) {
+    if (change.name == name) ApplyChange(change, &sums);
+  }
+  return sums;
+}
+
 SavepointId OccTransaction::Savepoint() {
   const SavepointId id = next_savepoint_++;
-  savepoints_.push_back({id, buffer_ == nullptr ? 0 : buffer_->seq(), stats_.bytes, stats_.ops});
+  savepoints_.push_back(
+      {id, buffer_ == nullptr ? 0 : buffer_->seq(), stats_.bytes, stats_.ops, counters_.size()});
   if (buffer_ != nullptr) buffer_->KeepUndo(true);
   return id;
 }
@@ -404,6 +450,7 @@ Status OccTransaction::RollbackTo(SavepointId savepoint) {
   savepoints_.erase(mark + 1, savepoints_.end());
   stats_.bytes = mark->bytes;
   stats_.ops = mark->ops;
+  counters_.resize(mark->counters);
   if (buffer_ != nullptr) {
     buffer_->RollbackTo(mark->seq);
     if (runs_ != nullptr) runs_->RollbackTo(mark->seq);
@@ -534,7 +581,8 @@ void OccTransaction::PrepareWrites(CommitRequest* request) {
 Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
   CELLAR_TRY(CheckLive());
   const bool spilled = runs_ != nullptr && !runs_->empty();
-  if (buffer_ == nullptr || (buffer_->empty() && !spilled)) {
+  if (!counters_.empty()) buffer();
+  if (buffer_ == nullptr || (buffer_->empty() && !spilled && counters_.empty())) {
     EnsureVersion();
     End();
     // Only who took over a lock can have read what is not published yet.
@@ -582,6 +630,7 @@ Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
     }
   }
   snapshot_.reset();
+  request.counters = counters_;
   request.durable = options.durable;
   if (holds_locks_) request.lock_owner = owner_;
   ++stats_.trips;

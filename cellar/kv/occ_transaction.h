@@ -36,6 +36,10 @@ class OccTransaction : public Transaction {
   Status AddReadConflict(std::string_view key) override;
   Status AddWriteConflict(std::string_view start, std::string_view end) override;
   Status Require(std::string_view key, uint64_t version) override;
+  Status AddToCounter(std::string_view name, const CounterValues& values) override;
+  Status CreateCounter(std::string_view name) override;
+  Status DropCounter(std::string_view name) override;
+  Result<std::optional<CounterValues>> GetCounter(std::string_view name) override;
   Result<LockResult> Lock(std::span<const std::string_view> keys,
                           const LockOptions& options) override;
   SavepointId Savepoint() override;
@@ -55,6 +59,7 @@ class OccTransaction : public Transaction {
     SavepointId id;
     uint64_t seq;
     uint64_t bytes, ops;
+    size_t counters;  // changes before it
   };
 
   bool tracks(ReadMode mode) const { return tracking_ && mode == ReadMode::kTracked; }
@@ -74,6 +79,8 @@ class OccTransaction : public Transaction {
   Result<bool> ExistsBelowBuffer(std::string_view key);
 
   Status ProveRange(std::string_view start, std::string_view end);
+
+  Status ChangeCounter(CounterChange change);
 
   WriteBuffer& buffer();
   Status CheckWrite(std::string_view key, size_t value_bytes);
@@ -109,6 +116,7 @@ class OccTransaction : public Transaction {
   ReadSet reads_;
   std::vector<ReadRange> write_conflicts_;
   std::unique_ptr<WriteBuffer> buffer_;
+  std::vector<CounterChange> counters_;
   std::unique_ptr<SpillSet> runs_;
   uint64_t changes_ = 0;  // counts whatever invalidates places in buffer and runs
   uint64_t spilled_seq_ = 0;

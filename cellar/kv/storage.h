@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,9 +77,16 @@ class SpillWriter {
   virtual Result<std::unique_ptr<SpillFile>> Finish() = 0;
 };
 
+// A counter's record to put, or to delete.
+struct CounterWrite {
+  std::string key;
+  std::optional<std::string> value;
+};
+
 // One member of a group: what it writes and the version it gets.
 struct GroupMember {
   const WriteBuffer* writes;
+  std::span<const CounterWrite> counters;
   uint64_t version;
 };
 
@@ -108,11 +116,11 @@ class Storage {
   // Bytes of a write buffer from which it goes to spill files; SIZE_MAX: never.
   virtual size_t spill_bytes() const = 0;
   virtual Result<std::unique_ptr<SpillWriter>> NewSpillFile() = 0;
-  // Applies the range deletions and then adds the files, which do not overlap, at once and durably:
-  // earlier groups must be durable before. Called like Write.
+  // Applies the range deletions and then adds the files, which do not overlap, and the counters, at
+  // once and durably: earlier groups must be durable before. Called like Write.
   virtual Status Ingest(std::span<const std::unique_ptr<SpillFile>> files,
                         std::span<const WriteBuffer::RangeDeletion> range_deletions,
-                        uint64_t version, bool* failed) = 0;
+                        std::span<const CounterWrite> counters, uint64_t version, bool* failed) = 0;
 
   virtual uint64_t ApproximateBytes(std::string_view start, std::string_view end) = 0;
   virtual std::vector<std::string> SplitPoints(std::string_view start, std::string_view end,

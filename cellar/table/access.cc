@@ -9,6 +9,7 @@
 #include "cellar/table/maintenance.h"
 #include "cellar/table/pages.h"
 #include "cellar/table/reader.h"
+#include "cellar/table/usage.h"
 #include "cellar/table/writer.h"
 
 namespace cellar::table {
@@ -309,17 +310,33 @@ Status Access::Fetch(const TablePtr& table, std::span<const std::string_view> re
 
 Status Access::Insert(const TablePtr& table, RowBatch* rows, const ConflictPolicy& policy,
                       InsertOutcome* outcome) {
-  return InsertRows(&impl_->context, table, rows, policy, outcome);
+  kv::Transaction* transaction = impl_->context.transaction;
+  InsertOutcome own;
+  const bool all = policy.kind == ConflictPolicy::Kind::kError;
+  if (outcome == nullptr && !all) outcome = &own;
+  CELLAR_TRY(InsertRows(&impl_->context, table, rows, policy, outcome));
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  const uint8_t* picked = all ? nullptr : outcome->inserted.data();
+  const auto count = all ? static_cast<int64_t>(rows->size())
+                         : std::count(picked, picked + rows->size(), uint8_t{1});
+  return count == 0 ? Status()
+                    : CountInserted(transaction, *compiled, count, ValueBytes(*rows, picked));
 }
 
 Status Access::Update(const TablePtr& table, std::span<const std::string_view> refs,
                       const RowBatch& old_rows, const RowBatch& new_rows) {
-  return UpdateRows(&impl_->context, table, refs, old_rows, new_rows);
+  CELLAR_TRY(UpdateRows(&impl_->context, table, refs, old_rows, new_rows));
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  return CountUpdated(impl_->context.transaction, *compiled, static_cast<int64_t>(refs.size()),
+                      ValueBytes(new_rows, nullptr) - ValueBytes(old_rows, nullptr));
 }
 
 Status Access::Delete(const TablePtr& table, std::span<const std::string_view> refs,
                       const RowBatch& old_rows) {
-  return DeleteRows(&impl_->context, table, refs, old_rows);
+  CELLAR_TRY(DeleteRows(&impl_->context, table, refs, old_rows));
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  return CountDeleted(impl_->context.transaction, *compiled, static_cast<int64_t>(refs.size()),
+                      ValueBytes(old_rows, nullptr));
 }
 
 Status Access::BeginBulk(const TablePtr& table) {
@@ -347,7 +364,21 @@ Status Access::ClearIndex(const TableDescriptor& table, IndexId index) {
   return ClearIndexOf(&impl_->context, table, index);
 }
 
+void Access::NoteReads(const TableDescriptor& table, uint64_t rows) {
+  Result<const CompiledTable*> compiled = CompiledTable::Of(table);
+  if (compiled.ok()) compiled.value()->NoteReads(rows);
+}
+
 Status Access::ClearTable(const TableDescriptor& table) {
+  // The rows that go are counted, so none may come meanwhile.
+  kv::Transaction* transaction = impl_->context.transaction;
+  CELLAR_TRY_ASSIGN(const std::optional<TableUsage> usage, UsageOf(table, transaction));
+  if (usage.has_value()) {
+    CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(table));
+    CELLAR_TRY(CountDeleted(transaction, *compiled, usage->rows, usage->bytes));
+    const codec::KeyRange rows = codec::PrefixRange(compiled->primary().prefix);
+    CELLAR_TRY(transaction->AddReadConflict(rows.start, rows.end));
+  }
   const codec::KeyRange range = codec::PrefixRange(codec::TablePrefix(table.id));
   return impl_->context.transaction->DeleteRange(range.start, range.end);
 }

@@ -200,6 +200,9 @@ class Access {
   Status Rewrite(const TablePtr& from, const TablePtr& to,
                  const std::function<Status(const RowBatch& from, RowBatch* to)>& convert);
 
+  // For TableUsage::read: `rows` of the table have been read.
+  void NoteReads(const TableDescriptor& table, uint64_t rows);
+
   // Approximate rows of a table, for the planner; no scan. Cost: one property read.
   Result<uint64_t> EstimateRows(const TableDescriptor& table);
 

@@ -4,6 +4,7 @@
 
 #include "cellar/base/check.h"
 #include "cellar/base/sqlstate.h"
+#include "cellar/catalog/catalog.h"
 
 namespace cellar::table {
 namespace {
@@ -245,6 +246,7 @@ Result<std::shared_ptr<const CompiledTable>> CompiledTable::Make(const TableDesc
   for (size_t i = 0; i < table.indexes.size(); ++i) {
     CELLAR_TRY(out->CompileIndex(table.indexes[i], &out->indexes_[i]));
   }
+  out->counter_name_ = catalog::CounterNameOf(table);
   const IndexCodec& primary = out->indexes_.front();
   out->page_prefix_ =
       codec::TablePrefix(table.id, IndexId{primary.index->id.value + codec::kPagesOfPrimary});

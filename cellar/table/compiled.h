@@ -189,6 +189,11 @@ class CompiledTable {
   const IndexCodec& primary() const { return indexes_.front(); }
   const IndexCodec* FindIndex(IndexId id) const;
 
+  const std::string& counter_name() const { return counter_name_; }
+  // Rows read, for TableUsage. Thread-safe.
+  void NoteReads(uint64_t rows) const { reads_.fetch_add(rows, std::memory_order_relaxed); }
+  uint64_t TakeReads() const { return reads_.exchange(0, std::memory_order_relaxed); }
+
   // ---- Layout `pages` ----
   bool paged() const { return table_->layout == catalog::Layout::kPages; }
   const std::string& page_prefix() const { return page_prefix_; }
@@ -228,6 +233,8 @@ class CompiledTable {
   std::vector<ColumnId> living_ids_;
   int row_id_position_ = -1;
   std::vector<IndexCodec> indexes_;
+  std::string counter_name_;
+  mutable std::atomic<uint64_t> reads_{0};
   std::string page_prefix_;
   codec::PageKeys page_keys_ = codec::PageKeys::kRefs;
   std::vector<codec::RowFormat> formats_;

@@ -6,6 +6,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/table/errors.h"
 #include "cellar/table/page_merge.h"
+#include "cellar/table/usage.h"
 #include "cellar/table/writer.h"
 
 namespace cellar::table {
@@ -192,6 +193,8 @@ Status RewriteTable(AccessContext* context, const TablePtr& from, const TablePtr
   CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
                     OpenScan(context, WholeTable(from, *compiled_from, false)));
   RowBatch old_rows, new_rows;
+  int64_t rows = 0, bytes = 0;
+  const bool in_place = from->storage_id() == to->storage_id();
   CELLAR_TRY_ASSIGN(bool more, reader->Next(&old_rows));
   if (from->id == to->id) {
     for (const IndexDescriptor& index : from->indexes) {
@@ -204,10 +207,13 @@ Status RewriteTable(AccessContext* context, const TablePtr& from, const TablePtr
     if (new_rows.size() != old_rows.size()) {
       return InternalError("rewriting {} rows made {}", old_rows.size(), new_rows.size());
     }
+    rows += static_cast<int64_t>(new_rows.size());
+    bytes += ValueBytes(new_rows, nullptr) - (in_place ? ValueBytes(old_rows, nullptr) : 0);
     CELLAR_TRY(InsertRows(context, to, &new_rows, ConflictPolicy(), nullptr));
     CELLAR_TRY_ASSIGN(more, reader->Next(&old_rows));
   }
-  return Status();
+  return in_place ? CountUpdated(context->transaction, *compiled_to, 0, bytes)
+                  : CountInserted(context->transaction, *compiled_to, rows, bytes);
 }
 
 namespace {

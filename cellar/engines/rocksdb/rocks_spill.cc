@@ -5,6 +5,8 @@
 #include <rocksdb/sst_file_writer.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "cellar/engines/rocksdb/rocks_read.h"
 #include "cellar/engines/rocksdb/rocks_status.h"
 
@@ -115,6 +117,22 @@ Status WriteRangeDeletions(const rocksdb::Options& options, const std::string& p
   for (const kv::WriteBuffer::RangeDeletion& range : ranges) {
     const std::string_view end = range.end.empty() ? BeyondAllKeys() : range.end;
     CELLAR_TRY(FromRocks(writer.DeleteRange(range.start, ToSlice(end)), kCouldNotSpill));
+  }
+  return FromRocks(writer.Finish(), kCouldNotSpill);
+}
+
+Status WriteCounters(const rocksdb::Options& options, const std::string& path,
+                     std::span<const kv::CounterWrite> counters) {
+  std::vector<const kv::CounterWrite*> sorted;
+  for (const kv::CounterWrite& counter : counters) sorted.push_back(&counter);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const kv::CounterWrite* a, const kv::CounterWrite* b) { return a->key < b->key; });
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
+  CELLAR_TRY(FromRocks(writer.Open(path), kCouldNotSpill));
+  for (const kv::CounterWrite* counter : sorted) {
+    CELLAR_TRY(FromRocks(
+        counter->value ? writer.Put(counter->key, *counter->value) : writer.Delete(counter->key),
+        kCouldNotSpill));
   }
   return FromRocks(writer.Finish(), kCouldNotSpill);
 }

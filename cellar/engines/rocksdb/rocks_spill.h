@@ -20,6 +20,9 @@ Result<std::unique_ptr<kv::SpillWriter>> MakeRocksSpillWriter(const rocksdb::Opt
 // Writes the file `path` with nothing but range deletions.
 Status WriteRangeDeletions(const rocksdb::Options& options, const std::string& path,
                            std::span<const kv::WriteBuffer::RangeDeletion> ranges);
+// The same for a file of counters' records, of different keys.
+Status WriteCounters(const rocksdb::Options& options, const std::string& path,
+                     std::span<const kv::CounterWrite> counters);
 // The path of a file made here.
 const std::string& SpillPath(const kv::SpillFile& file);
 

@@ -213,7 +213,16 @@ class RocksStorage : public kv::Storage {
   Status Write(std::span<const kv::GroupMember> group, bool* failed) override {
     std::lock_guard lock(write_mutex_);
     CELLAR_TRY(ReadyToWrite());
-    for (const kv::GroupMember& member : group) AddToBatch(*member.writes);
+    for (const kv::GroupMember& member : group) {
+      AddToBatch(*member.writes);
+      for (const kv::CounterWrite& counter : member.counters) {
+        if (counter.value) {
+          batch_.Put(ToSlice(counter.key), ToSlice(*counter.value));
+        } else {
+          batch_.Delete(ToSlice(counter.key));
+        }
+      }
+    }
     const rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), &batch_);
     if (batch_.GetDataSize() > kKeepBatchBytes) {
       batch_ = rocksdb::WriteBatch();
@@ -243,7 +252,8 @@ class RocksStorage : public kv::Storage {
     return MakeRocksSpillWriter(options_, spill_read_options_, std::move(path));
   }
   Status Ingest(std::span<const std::unique_ptr<kv::SpillFile>> files,
-                std::span<const kv::WriteBuffer::RangeDeletion> range_deletions, uint64_t version,
+                std::span<const kv::WriteBuffer::RangeDeletion> range_deletions,
+                std::span<const kv::CounterWrite> counters, uint64_t version,
                 bool* failed) override {
     CELLAR_TRY(ReadyToWrite());
     std::vector<std::string> paths;
@@ -254,6 +264,11 @@ class RocksStorage : public kv::Storage {
       CELLAR_TRY(WriteRangeDeletions(options_, paths.back(), range_deletions));
     }
     for (const std::unique_ptr<kv::SpillFile>& file : files) paths.push_back(SpillPath(*file));
+    if (!counters.empty()) {
+      CELLAR_TRY_ASSIGN(std::string path, NewSpillPath());
+      paths.push_back(std::move(path));
+      CELLAR_TRY(WriteCounters(options_, paths.back(), counters));
+    }
     if (!paths.empty()) {
       rocksdb::IngestExternalFileOptions ingest;
       ingest.move_files = true;

@@ -115,6 +115,7 @@ class ScanOperator : public Operator {
         break;
       }
       if (batch_.size() == 0) continue;
+      state_.access().NoteReads(*scan_.table, batch_.size());
       Evaluator* filter = conditions_.filter();
       if (filter == nullptr) return &batch_;
       arena_.Reset();

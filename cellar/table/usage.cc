@@ -1,0 +1,89 @@
+#include "cellar/table/usage.h"
+
+#include "cellar/types/batch.h"
+
+namespace cellar::table {
+namespace {
+
+enum Sum : size_t { kRows, kBytes, kInserted, kUpdated, kDeleted, kRead };
+
+int64_t BytesOfColumn(const ColumnVector& column, const uint8_t* picked) {
+  int64_t bytes = 0;
+  const auto counts = [&](size_t row) {
+    return !column.IsNull(row) && (picked == nullptr || picked[row] != 0);
+  };
+  if (column.physical() == Physical::kBytes) {
+    for (size_t row = 0; row < column.size(); ++row) {
+      if (counts(row)) bytes += static_cast<int64_t>(column.bytes()[row].size());
+    }
+    return bytes;
+  }
+  const int64_t width = TypeLength(column.type());
+  if (!column.has_nulls() && picked == nullptr) return width * static_cast<int64_t>(column.size());
+  for (size_t row = 0; row < column.size(); ++row) bytes += counts(row) ? width : 0;
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::optional<TableUsage>> UsageOf(const catalog::TableDescriptor& table,
+                                          kv::Transaction* transaction) {
+  CELLAR_TRY_ASSIGN(const std::optional<kv::CounterValues> sums,
+                    transaction->GetCounter(catalog::CounterNameOf(table)));
+  if (!sums) return std::optional<TableUsage>();
+  TableUsage usage;
+  usage.rows = (*sums)[kRows];
+  usage.bytes = (*sums)[kBytes];
+  usage.inserted = (*sums)[kInserted];
+  usage.updated = (*sums)[kUpdated];
+  usage.deleted = (*sums)[kDeleted];
+  usage.read = (*sums)[kRead];
+  return std::optional<TableUsage>(usage);
+}
+
+int64_t ValueBytes(const RowBatch& rows, const uint8_t* picked) {
+  int64_t bytes = 0;
+  for (size_t column = 0; column < rows.num_columns(); ++column) {
+    bytes += BytesOfColumn(rows.column(column), picked);
+  }
+  return bytes;
+}
+
+Status CountInserted(kv::Transaction* transaction, const CompiledTable& table, int64_t rows,
+                     int64_t bytes) {
+  kv::CounterValues sums{};
+  sums[kRows] = sums[kInserted] = rows;
+  sums[kBytes] = bytes;
+  return transaction->AddToCounter(table.counter_name(), sums);
+}
+
+Status CountUpdated(kv::Transaction* transaction, const CompiledTable& table, int64_t rows,
+                    int64_t bytes) {
+  kv::CounterValues sums{};
+  sums[kUpdated] = rows;
+  sums[kBytes] = bytes;
+  return transaction->AddToCounter(table.counter_name(), sums);
+}
+
+Status CountDeleted(kv::Transaction* transaction, const CompiledTable& table, int64_t rows,
+                    int64_t bytes) {
+  kv::CounterValues sums{};
+  sums[kDeleted] = rows;
+  sums[kRows] = -rows;
+  sums[kBytes] = -bytes;
+  return transaction->AddToCounter(table.counter_name(), sums);
+}
+
+Status FlushReads(const catalog::TableDescriptor& table, kv::Engine* engine) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(table));
+  kv::CounterValues sums{};
+  sums[kRead] = static_cast<int64_t>(compiled->TakeReads());
+  if (sums[kRead] == 0) return Status();
+  kv::TransactionOptions options;
+  options.durable = false;
+  std::unique_ptr<kv::Transaction> transaction = engine->Begin(options);
+  CELLAR_TRY(transaction->AddToCounter(compiled->counter_name(), sums));
+  return transaction->Commit().status();
+}
+
+}  // namespace cellar::table
