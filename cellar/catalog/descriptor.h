@@ -223,6 +223,7 @@ struct TableDescriptor {
   std::string view_sql;
   SequenceOptions sequence;
   bool temporary = false;
+  int64_t counted_since_micros = 0;  // when the table was made; 0: unknown
   std::string owner;
   Acl acl;
   ZoneSettings zone;

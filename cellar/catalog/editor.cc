@@ -331,6 +331,7 @@ Result<TablePtr> CatalogEditor::CreateTable(TableDescriptor table) {
   table.state = ObjectState::kPublic;
   CELLAR_TRY(FillIn(nullptr, &table));
   if (table.kind == RelationKind::kTable) {
+    table.counted_since_micros = NowMicros();
     CELLAR_TRY(impl_->transaction->CreateCounter(CounterNameOf(table)));
   }
   return WriteTable(nullptr, std::move(table));

@@ -361,6 +361,7 @@ Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
     CELLAR_TRY_ASSIGN(out.sequence, UnpackSequence(in.sequence()));
   }
   out.temporary = in.temporary();
+  out.counted_since_micros = in.counted_since_micros();
   out.owner = in.owner();
   if (in.has_acl()) out.acl = UnpackAcl(in.acl());
   out.zone = UnpackZone(in.zone());
@@ -449,6 +450,7 @@ std::string EncodeTable(const TableDescriptor& table) {
     PackSequence(table.sequence, out->mutable_sequence());
   }
   out->set_temporary(table.temporary);
+  out->set_counted_since_micros(table.counted_since_micros);
   out->set_owner(table.owner);
   if (table.acl.set) PackAcl(table.acl, out->mutable_acl());
   if (table.zone != ZoneSettings()) PackZone(table.zone, out->mutable_zone());

@@ -186,6 +186,7 @@ TEST(DescriptorBytes, AclsZonesGroupsAndStatesOfChangeSurvive) {
   table.truncated = true;
   table.storage.value = 55;
   table.job = 56;
+  table.counted_since_micros = 58;
   table.acl = {true, {{0, 10, 3, 0}, {16001, 10, 15, 8}}};
   table.zone.retention_micros = 0;
   table.zone.row_quota = 7;
@@ -212,6 +213,7 @@ TEST(DescriptorBytes, AclsZonesGroupsAndStatesOfChangeSurvive) {
   EXPECT_TRUE(decoded->truncated);
   EXPECT_EQ(decoded->storage_id().value, 55u);
   EXPECT_EQ(decoded->job, 56u);
+  EXPECT_EQ(decoded->counted_since_micros, 58);
   EXPECT_EQ(decoded->acl, table.acl);
   EXPECT_EQ(decoded->zone, table.zone);
   ASSERT_EQ(decoded->groups.size(), 1u);

@@ -6,7 +6,9 @@ namespace cellar::session {
 Database::Database() = default;
 
 Database::~Database() {
-  if (impl_ != nullptr && impl_->sealing != nullptr) impl_->sealing->Stop();
+  if (impl_ == nullptr) return;
+  if (impl_->sealing != nullptr) impl_->sealing->Stop();
+  if (impl_->read_counts != nullptr) impl_->read_counts->Stop();
 }
 
 Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> engine,
@@ -27,6 +29,7 @@ Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> eng
   impl.sealer = std::make_unique<table::Sealer>(impl.engine.get(), impl.tables.get());
   impl.sealing = std::make_unique<SealService>(impl.catalog.get(), impl.sealer.get());
   impl.sequences = std::make_unique<SequenceCache>(impl.engine.get());
+  impl.quotas = std::make_unique<Quotas>(impl.catalog.get());
   impl.roles = std::make_unique<RoleStore>(impl.engine.get());
   CELLAR_TRY(impl.roles->Load());
   impl.start_micros = NowMicros();
@@ -34,6 +37,8 @@ Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> eng
   CELLAR_TRY(DropLeftoverTemporarySchemas(&impl));
   if (seal != SealMode::kAuto) impl.sealing->Pause();
   impl.sealing->Start();
+  impl.read_counts = std::make_unique<ReadCounts>(impl.catalog.get());
+  impl.read_counts->Start();
   return database;
 }
 
@@ -49,6 +54,7 @@ bool Database::Cancel(int32_t pid, int32_t secret) {
 void Database::BeginShutdown() {
   impl_->shutting_down.store(true);
   impl_->sealing->Stop();
+  if (impl_->read_counts != nullptr) impl_->read_counts->Stop();
   std::lock_guard lock(impl_->sessions_mutex);
   for (auto& [pid, session] : impl_->sessions)
     session->cancel.Cancel(CancelToken::Reason::kShutdown);

@@ -4,6 +4,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
+#include "cellar/session/zones.h"
 #include "cellar/sql/parser/deparse.h"
 
 namespace cellar::session {
@@ -209,6 +210,15 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
     case Kind::kReplicaIdentity: return Status();  // hints about a storage that is not ours
     case Kind::kSetOptions:
     case Kind::kResetOptions: {
+      const catalog::ZoneSettings before = next.zone;
+      for (const ast::Option& option : command.options) {
+        if (!IsZoneOption(option.name)) continue;
+        CELLAR_TRY(ApplyZoneOption(option, command.kind == Kind::kResetOptions, &next.zone));
+      }
+      if (next.zone != before) {
+        CELLAR_TRY(update());
+        next = **table;
+      }
       if (ast::FindOption(command.options, "layout") == nullptr) return Status();
       CELLAR_TRY_ASSIGN(const catalog::Layout layout, command.kind == Kind::kSetOptions
                                                           ? LayoutOf(command.options)

@@ -3,6 +3,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
+#include "cellar/session/zones.h"
 #include "cellar/sql/parser/deparse.h"
 
 namespace cellar::session {
@@ -573,6 +574,9 @@ Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
   table.parent = target.space;
   table.name = target.name;
   table.layout = layout;
+  for (const ast::Option& option : statement.options) {
+    if (IsZoneOption(option.name)) CELLAR_TRY(ApplyZoneOption(option, false, &table.zone));
+  }
   table.temporary = target.temporary;
   table.owner = s_.user;
   size_t next_like = 0;

@@ -22,7 +22,9 @@ Status Session::Impl::RunOwnStatement(const ast::OwnStmt& statement, Portal* por
     case ast::OwnKind::kCheck: return RunCheck(statement, portal, sink);
     case ast::OwnKind::kRepair: return RunRepair(statement, portal, sink);
     case ast::OwnKind::kSetOptions:
-      return UnsupportedError("options of schemas and databases are not supported");
+      if (statement.dropped)
+        return UnsupportedError("options of what is dropped are not supported");
+      return RunSetOptions(statement);
   }
   return Status();
 }

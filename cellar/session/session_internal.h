@@ -17,6 +17,8 @@
 #include "cellar/base/cancel.h"
 #include "cellar/catalog/catalog.h"
 #include "cellar/kv/engine.h"
+#include "cellar/session/quotas.h"
+#include "cellar/session/read_counts.h"
 #include "cellar/session/sealing.h"
 #include "cellar/session/session.h"
 #include "cellar/session/settings.h"
@@ -136,6 +138,7 @@ struct Database::Impl {
   std::unique_ptr<table::Sealer> sealer;
   std::unique_ptr<SequenceCache> sequences;
   std::unique_ptr<RoleStore> roles;
+  std::unique_ptr<Quotas> quotas;
   NotificationHub notifications;
   std::atomic<int32_t> next_pid{1000};
   std::atomic<bool> shutting_down{false};
@@ -153,7 +156,9 @@ struct Database::Impl {
     int64_t made_micros = 0;
   };
   std::unordered_map<uint64_t, Estimate> estimates;
-  std::unique_ptr<SealService> sealing;  // last: its thread ends first
+  // Last: their threads end first.
+  std::unique_ptr<ReadCounts> read_counts;
+  std::unique_ptr<SealService> sealing;
 };
 
 // A statement that has been parsed, and planned when it is a query. Shared by portals.
@@ -297,6 +302,10 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   // ----------------------------------------------------------------------------------------------
   Status RunOwnStatement(const ast::OwnStmt& statement, Portal* portal, ResultSink* sink,
                          std::string* tag);
+
+  // zone_options.cc
+  // ALTER SCHEMA and DATABASE .. SET (..).
+  Status RunSetOptions(const ast::OwnStmt& statement);
 
   // checking.cc
   Status RunCheck(const ast::OwnStmt& statement, Portal* portal, ResultSink* sink);

@@ -7,6 +7,8 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
 #include "cellar/session/system_tables.h"
+#include "cellar/session/usage_rows.h"
+#include "cellar/session/zones.h"
 #include "cellar/sql/parser/deparse.h"
 #include "cellar/types/array.h"
 
@@ -406,10 +408,11 @@ class Generator {
           .Bool("relhastriggers",
                 !table->foreign_keys.empty() || !catalog_->ListReferencing(table->id).empty())
           .Char("relpersistence", table->temporary ? 't' : 'p');
+      std::vector<std::string> options = ZoneTexts(table->zone);
       if (kind == 'r' && std::string_view(LayoutName(table->layout)) != kBuiltInTableLayout) {
-        const std::string option = fmt::format("layout={}", LayoutName(table->layout));
-        row_.Array("reloptions", {Value(MakeType(TypeId::kText), Datum::Bytes(option))});
+        options.push_back(fmt::format("layout={}", LayoutName(table->layout)));
       }
+      if (!options.empty()) row_.Array("reloptions", TextValues(options));
       row_.Emit();
     }
     for (const sql::VirtualTable* table : s_.db->system.All()) {
@@ -1141,6 +1144,10 @@ Status Session::Impl::Generate(std::string_view schema, std::string_view name, i
   std::vector<Type> types;
   for (const sql::OutputColumn& column : table->columns) types.push_back(column.type);
   rows->Reset(types);
+  if (name == "cellar_usage") {
+    SystemRow row(*table, rows);
+    return UsageRows(this, *CurrentCatalog(), &row);
+  }
   if (schema == "information_schema") {
     GenerateInformationSchema(*this, *table, rows);
   } else {

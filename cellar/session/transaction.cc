@@ -43,6 +43,7 @@ Status Session::Impl::EnsureTransaction(bool read_only_autocommit) {
   begun->kv = db->engine->Begin(kv_options);
   begun->access = std::make_unique<table::Access>(begun->kv.get(), &cancel, db->tables.get());
   begun->access->set_format(settings.format());
+  begun->access->set_limits(db->quotas->Active());
   begun->access->set_move_over_reads(kv_options.isolation == kv::Isolation::kSnapshot &&
                                      hot.isolation != "repeatable read");
   begun->start_micros = NowMicros();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/table/bulk_pages.h"
@@ -16,6 +17,19 @@ namespace cellar::table {
 
 struct Access::Impl {
   AccessContext context;
+  UsageLimits* limits = nullptr;
+  std::set<std::pair<uint64_t, bool>> admitted;  // tables, and whether for writing
+
+  Status Admit(const TableDescriptor& table, bool write) {
+    if (!admitted.emplace(table.id.value, write).second) return Status();
+    return write ? limits->AdmitWrite(table) : limits->AdmitRead(table);
+  }
+  // After a write of `rows` rows that added `bytes`.
+  Status NoteWrite(const TableDescriptor& table, int64_t rows, bool grew) {
+    if (limits == nullptr) return Status();
+    limits->ChargeWrite(table, static_cast<uint64_t>(rows));
+    return grew ? limits->CheckSize(table, context.transaction) : Status();
+  }
 };
 
 Access::Access(kv::Transaction* transaction, const CancelToken* cancel, TableStore* store)
@@ -28,11 +42,13 @@ Access::Access(kv::Transaction* transaction, const CancelToken* cancel, TableSto
 Access::~Access() = default;
 
 void Access::set_move_over_reads(bool value) { impl_->context.move_over_reads = value; }
+void Access::set_limits(UsageLimits* limits) { impl_->limits = limits; }
 void Access::set_format(const FormatSettings& settings) { impl_->context.format = settings; }
 const AccessStats& Access::stats() const { return impl_->context.stats; }
 kv::Transaction* Access::transaction() const { return impl_->context.transaction; }
 
 Result<std::unique_ptr<Reader>> Access::Scan(ScanSpec spec) {
+  if (impl_->limits != nullptr) CELLAR_TRY(impl_->Admit(*spec.table, false));
   return OpenScan(&impl_->context, std::move(spec));
 }
 
@@ -310,6 +326,7 @@ Status Access::Fetch(const TablePtr& table, std::span<const std::string_view> re
 
 Status Access::Insert(const TablePtr& table, RowBatch* rows, const ConflictPolicy& policy,
                       InsertOutcome* outcome) {
+  if (impl_->limits != nullptr) CELLAR_TRY(impl_->Admit(*table, true));
   kv::Transaction* transaction = impl_->context.transaction;
   InsertOutcome own;
   const bool all = policy.kind == ConflictPolicy::Kind::kError;
@@ -319,24 +336,31 @@ Status Access::Insert(const TablePtr& table, RowBatch* rows, const ConflictPolic
   const uint8_t* picked = all ? nullptr : outcome->inserted.data();
   const auto count = all ? static_cast<int64_t>(rows->size())
                          : std::count(picked, picked + rows->size(), uint8_t{1});
-  return count == 0 ? Status()
-                    : CountInserted(transaction, *compiled, count, ValueBytes(*rows, picked));
+  if (count == 0) return Status();
+  CELLAR_TRY(CountInserted(transaction, *compiled, count, ValueBytes(*rows, picked)));
+  return impl_->NoteWrite(*table, count, true);
 }
 
 Status Access::Update(const TablePtr& table, std::span<const std::string_view> refs,
                       const RowBatch& old_rows, const RowBatch& new_rows) {
+  if (impl_->limits != nullptr) CELLAR_TRY(impl_->Admit(*table, true));
   CELLAR_TRY(UpdateRows(&impl_->context, table, refs, old_rows, new_rows));
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
-  return CountUpdated(impl_->context.transaction, *compiled, static_cast<int64_t>(refs.size()),
-                      ValueBytes(new_rows, nullptr) - ValueBytes(old_rows, nullptr));
+  const auto count = static_cast<int64_t>(refs.size());
+  const int64_t grown = ValueBytes(new_rows, nullptr) - ValueBytes(old_rows, nullptr);
+  CELLAR_TRY(CountUpdated(impl_->context.transaction, *compiled, count, grown));
+  return impl_->NoteWrite(*table, count, grown > 0);
 }
 
 Status Access::Delete(const TablePtr& table, std::span<const std::string_view> refs,
                       const RowBatch& old_rows) {
+  if (impl_->limits != nullptr) CELLAR_TRY(impl_->Admit(*table, true));
   CELLAR_TRY(DeleteRows(&impl_->context, table, refs, old_rows));
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
-  return CountDeleted(impl_->context.transaction, *compiled, static_cast<int64_t>(refs.size()),
-                      ValueBytes(old_rows, nullptr));
+  const auto count = static_cast<int64_t>(refs.size());
+  CELLAR_TRY(
+      CountDeleted(impl_->context.transaction, *compiled, count, ValueBytes(old_rows, nullptr)));
+  return impl_->NoteWrite(*table, count, false);
 }
 
 Status Access::BeginBulk(const TablePtr& table) {
@@ -367,6 +391,7 @@ Status Access::ClearIndex(const TableDescriptor& table, IndexId index) {
 void Access::NoteReads(const TableDescriptor& table, uint64_t rows) {
   Result<const CompiledTable*> compiled = CompiledTable::Of(table);
   if (compiled.ok()) compiled.value()->NoteReads(rows);
+  if (impl_->limits != nullptr) impl_->limits->ChargeRead(table, rows);
 }
 
 Status Access::ClearTable(const TableDescriptor& table) {

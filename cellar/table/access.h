@@ -133,6 +133,19 @@ class TableStore {
   std::unique_ptr<Impl> impl_;
 };
 
+// Says what may be read and written, and is told what was. Thread-safe.
+class UsageLimits {
+ public:
+  virtual ~UsageLimits() = default;
+  // Once a transaction and table, before the first row.
+  virtual Status AdmitRead(const TableDescriptor& table) = 0;
+  virtual Status AdmitWrite(const TableDescriptor& table) = 0;
+  virtual void ChargeRead(const TableDescriptor& table, uint64_t rows) = 0;
+  virtual void ChargeWrite(const TableDescriptor& table, uint64_t rows) = 0;
+  // After rows were added or became larger; they are counted already (usage.h).
+  virtual Status CheckSize(const TableDescriptor& table, kv::Transaction* transaction) = 0;
+};
+
 // All access to tables inside one transaction; one thread at a time. Owned by the session, handed
 // to exec.
 class Access {
@@ -148,6 +161,8 @@ class Access {
   void set_move_over_reads(bool value);
   // How values print in the details of errors.
   void set_format(const FormatSettings& settings);
+  // Null: no limits. Outlives the Access.
+  void set_limits(UsageLimits* limits);
 
   // Opens a scan. Point spans on a unique index whose columns are all given cost one Get or
   // MultiGet; spans cost a trip per block; an index that does not hold all wanted columns costs one
@@ -200,7 +215,7 @@ class Access {
   Status Rewrite(const TablePtr& from, const TablePtr& to,
                  const std::function<Status(const RowBatch& from, RowBatch* to)>& convert);
 
-  // For TableUsage::read: `rows` of the table have been read.
+  // For TableUsage::read and limits: `rows` of the table have been read.
   void NoteReads(const TableDescriptor& table, uint64_t rows);
 
   // Approximate rows of a table, for the planner; no scan. Cost: one property read.

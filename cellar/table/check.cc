@@ -23,6 +23,7 @@
 #include "cellar/table/keys_dump.h"
 #include "cellar/table/maintenance.h"
 #include "cellar/table/reader.h"
+#include "cellar/table/usage.h"
 #include "cellar/table/writer.h"
 
 namespace cellar::table {
@@ -105,6 +106,7 @@ class Checker {
       CELLAR_TRY(sums_ ? CompareSums(index) : CheckEntries(index));
     }
     CELLAR_TRY(CheckStrangeIndexes());
+    CELLAR_TRY(CheckCount());
     for (const auto& [index, count] : found_) {
       if (count <= kMaxFindingsPerIndex) continue;
       findings_->push_back({compiled_.table().name, index,
@@ -384,6 +386,18 @@ class Checker {
     return Status();
   }
 
+  Status CheckCount() {
+    if (pages_ != nullptr && pages_->found_damage()) return Status();
+    CELLAR_TRY_ASSIGN(const std::optional<TableUsage> usage,
+                      UsageOf(compiled_.table(), context_->transaction));
+    if (usage && usage->rows != static_cast<int64_t>(rows_)) {
+      findings_->push_back({compiled_.table().name, "",
+                            fmt::format("table {}: {} rows are counted, {} are there",
+                                        compiled_.table().name, usage->rows, rows_)});
+    }
+    return Status();
+  }
+
   Status CheckGap(const codec::KeyRange& gap) {
     CELLAR_TRY_ASSIGN(std::optional<std::string> first, FirstKey(context_->transaction, gap));
     if (!first) return Status();
@@ -525,7 +539,19 @@ Status RepairTable(const TablePtr& table, kv::Transaction* transaction, const Ch
     if (index.primary || damaged.count(index.index->name) == 0) continue;
     CELLAR_TRY(RebuildIndex(table, *index.index, &context, report));
   }
-  return Status();
+  CELLAR_TRY_ASSIGN(const std::optional<TableUsage> usage, UsageOf(*table, transaction));
+  if (usage && usage->rows == static_cast<int64_t>(rows)) return Status();
+  // Rows that come or go meanwhile would not be counted.
+  const codec::KeyRange range = codec::PrefixRange(compiled->primary().prefix);
+  CELLAR_TRY(transaction->AddReadConflict(range.start, range.end));
+  Status counted = Recount(table, transaction);
+  if (counted.code() == Code::kCorruption) {
+    report->left.push_back(
+        fmt::format("table {}: not counted, {}", table->name, counted.message()));
+    return Status();
+  }
+  report->done.push_back(fmt::format("table {}: counted, {} rows", table->name, rows));
+  return counted;
 }
 
 Status CheckTable(const TablePtr& table, kv::Transaction* transaction, const CheckOptions& options,

@@ -297,10 +297,12 @@ TEST_P(SealBesideWriters, NeverConflicts) {
         std::make_unique<Worker>(&store, table, i * kIds, kIds, static_cast<uint32_t>(i) + 1));
   }
   std::atomic<int> working = GetParam().writers;
+  std::atomic<uint64_t> sealed = 0;
   std::vector<std::thread> threads;
   for (std::unique_ptr<Worker>& worker : workers) {
     threads.emplace_back([&] {
-      for (int i = 0; i < kTransactions; ++i) {
+      // Longer where the sealer had no turn yet.
+      for (int i = 0; i < kTransactions || (sealed == 0 && i < 100 * kTransactions); ++i) {
         const Status status = worker->Run(GetParam().isolation);
         EXPECT_TRUE(status.ok()) << status.ToString();
       }
@@ -308,7 +310,6 @@ TEST_P(SealBesideWriters, NeverConflicts) {
     });
   }
   Sealer sealer(store.engine(), store.tables());
-  uint64_t sealed = 0;
   std::string position;
   SealOptions options = SmallSteps();
   while (working > 0) {

@@ -1,5 +1,7 @@
 #include "cellar/table/usage.h"
 
+#include "cellar/table/access.h"
+#include "cellar/table/reader.h"
 #include "cellar/types/batch.h"
 
 namespace cellar::table {
@@ -47,6 +49,33 @@ int64_t ValueBytes(const RowBatch& rows, const uint8_t* picked) {
     bytes += BytesOfColumn(rows.column(column), picked);
   }
   return bytes;
+}
+
+Status Recount(const catalog::TablePtr& table, kv::Transaction* transaction) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  AccessContext context;
+  context.transaction = transaction;
+  ScanSpec spec;
+  spec.table = table;
+  spec.index = compiled->primary().index->id;
+  spec.spans = {Span{}};
+  spec.columns.assign(compiled->living_ids().begin(), compiled->living_ids().end());
+  CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader, OpenScan(&context, std::move(spec)));
+  RowBatch batch;
+  kv::CounterValues sums{};
+  CELLAR_TRY_ASSIGN(const std::optional<kv::CounterValues> before,
+                    transaction->GetCounter(compiled->counter_name()));
+  if (before) sums = *before;
+  sums[kRows] = sums[kBytes] = 0;
+  while (true) {
+    CELLAR_TRY_ASSIGN(const bool more, reader->Next(&batch));
+    if (!more) break;
+    sums[kRows] += static_cast<int64_t>(batch.size());
+    sums[kBytes] += ValueBytes(batch, nullptr);
+  }
+  CELLAR_TRY(transaction->DropCounter(compiled->counter_name()));
+  CELLAR_TRY(transaction->CreateCounter(compiled->counter_name()));
+  return transaction->AddToCounter(compiled->counter_name(), sums);
 }
 
 Status CountInserted(kv::Transaction* transaction, const CompiledTable& table, int64_t rows,

@@ -35,6 +35,9 @@ Result<std::optional<TableUsage>> UsageOf(const catalog::TableDescriptor& table,
 // null: all.
 int64_t ValueBytes(const RowBatch& rows, const uint8_t* picked);
 
+// Counts the table anew, by reading all of it. The caller sees to it that no row changes meanwhile.
+Status Recount(const catalog::TablePtr& table, kv::Transaction* transaction);
+
 // For the writers of a table: count what they did, in the transaction.
 Status CountInserted(kv::Transaction* transaction, const CompiledTable& table, int64_t rows,
                      int64_t bytes);

@@ -1,0 +1,48 @@
+// ALTER SCHEMA | DATABASE name SET (option = value, ..) | RESET (option, ..).
+#include "cellar/base/sqlstate.h"
+#include "cellar/session/ddl.h"
+#include "cellar/session/zones.h"
+
+namespace cellar::session {
+namespace {
+
+Result<catalog::NamespacePtr> FindSpace(Session::Impl* session, const ast::OwnStmt& statement) {
+  const catalog::SnapshotPtr catalog = session->CurrentCatalog();
+  const std::vector<std::string>& parts = statement.object.parts;
+  const bool database = statement.object_type == ast::ObjectType::kDatabase;
+  catalog::NamespacePtr found;
+  if (database && parts.size() == 1) {
+    found = catalog->FindNamespace(catalog::kRootNamespace, parts[0]);
+  } else if (!database && parts.size() == 1) {
+    // `public` is the database itself.
+    found = parts[0] == "public" ? catalog->GetNamespace(session->database_id)
+                                 : catalog->FindNamespace(session->database_id, parts[0]);
+  }
+  if (found != nullptr) return found;
+  return SqlError(
+      Code::kNotFound, database ? sqlstate::kInvalidCatalogName : sqlstate::kInvalidSchemaName,
+      "{} \"{}\" does not exist", database ? "database" : "schema", JoinNames(parts, "."));
+}
+
+}  // namespace
+
+Status Session::Impl::RunSetOptions(const ast::OwnStmt& statement) {
+  CELLAR_TRY(EnsureTransaction(false));
+  CELLAR_TRY(CheckWritable("ALTER"));
+  CELLAR_TRY_ASSIGN(const catalog::NamespacePtr space, FindSpace(this, statement));
+  catalog::NamespaceDescriptor next = *space;
+  for (const ast::Option& option : statement.options) {
+    if (!IsZoneOption(option.name)) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                      "unrecognized parameter \"{}\"", option.name);
+    }
+    if (!statement.reset && option.value_kind == ast::OptionKind::kNone) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                      "option \"{}\" needs a value", option.name);
+    }
+    CELLAR_TRY(ApplyZoneOption(option, statement.reset, &next.zone));
+  }
+  return Editor().UpdateNamespace(std::move(next));
+}
+
+}  // namespace cellar::session
