@@ -99,6 +99,7 @@ Result<catalog::TablePtr> Binder::FindTargetTable(const ast::QualifiedName& name
                                                   std::string_view verb) {
   CELLAR_TRY(CheckCatalogName(name));
   const PlannerContext& context = s_.context;
+  CELLAR_TRY(CheckSchema(name));
   catalog::TablePtr table = FindRelation(*context.catalog, *context.scope, name.schema, name.name);
   if (context.virtual_catalog != nullptr && (!name.schema.empty() || table == nullptr) &&
       context.virtual_catalog->Find(name.schema.empty() ? "pg_catalog" : name.schema, name.name) !=
@@ -407,7 +408,13 @@ Result<BoundQuery> Binder::BindInsert(const ast::InsertStmt& insert, const Scope
     }
     wanted.push_back(static_cast<size_t>(position));
   }
+  const int use = AddUse(table);
+  auto use_of = [&]() -> RelationUse& { return s_.uses[static_cast<size_t>(use)]; };
+  use_of().inserts = true;
   auto check_count = [&](size_t given, int location) -> Status {
+    for (size_t i = 0; i < std::min(given, wanted.size()); ++i) {
+      use_of().inserted.push_back(column_at(wanted[i]).id);
+    }
     if (given > wanted.size()) {
       return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
                       "INSERT has more expressions than target columns")
@@ -573,7 +580,7 @@ Result<BoundQuery> Binder::BindInsert(const ast::InsertStmt& insert, const Scope
       info.attnum = static_cast<int16_t>(living[i] + 1);
       int id = s_.AddColumn(std::move(info));
       node->stored.push_back(id);
-      target->columns.push_back({column.name, id, nullptr, column.hidden});
+      target->columns.push_back({column.name, id, nullptr, column.hidden, use, column.id});
     }
     Scope scope;
     scope.parent = outer;
@@ -593,12 +600,20 @@ Result<BoundQuery> Binder::BindInsert(const ast::InsertStmt& insert, const Scope
 
 Status Binder::BindConflict(const ast::OnConflict& conflict, const catalog::TablePtr& table,
                             ScopeItem* target, Scope* scope, LogicalInsert* node) {
+  // Looking for the row in the way reads the arbiter's columns.
+  auto reads = [&](catalog::ColumnId id) {
+    for (const ScopeColumn& column : target->columns) {
+      if (column.column == id) MarkSelected(column);
+    }
+  };
   node->conflict = conflict.do_update ? OnConflict::Kind::kUpdate : OnConflict::Kind::kNothing;
   if (!conflict.constraint.empty()) {
     for (const catalog::IndexDescriptor& index : table->indexes) {
       if (index.name == conflict.constraint && index.unique && index.constraint)
         node->arbiter = index.id;
       if (index.name == conflict.constraint && index.primary) node->arbiter = index.id;
+      if (node->arbiter != index.id) continue;
+      for (const catalog::IndexColumn& column : index.key) reads(column.column);
     }
     if (!node->arbiter.has_value()) {
       return SqlError(Code::kInvalid, sqlstate::kUndefinedObject,
@@ -621,6 +636,7 @@ Status Binder::BindConflict(const ast::OnConflict& conflict, const catalog::Tabl
       }
       if (std::find(columns.begin(), columns.end(), column->id) == columns.end()) {
         columns.push_back(column->id);
+        reads(column->id);
       }
     }
     const catalog::IndexDescriptor* index = IndexOver(*table, columns, true);
@@ -645,19 +661,33 @@ Status Binder::BindConflict(const ast::OnConflict& conflict, const catalog::Tabl
     info.qualifier = "excluded";
     int id = s_.AddColumn(std::move(info));
     node->excluded.push_back(id);
-    excluded->columns.push_back({column.name, id, nullptr, column.hidden});
+    excluded->columns.push_back(
+        {column.name, id, nullptr, column.hidden, column.use, column.column});
   }
   scope->items.push_back(excluded);
   Env env;
   env.scope = scope;
   env.place = Place::kUpdate;
   CELLAR_TRY(BindAssignments(conflict.sets, *table, env, node->stored, &node->assignments));
+  MarkUpdated(conflict.sets, *table, target->columns[0].use);
   if (conflict.where != nullptr) {
     env.place = Place::kConflictWhere;
     CELLAR_TRY_ASSIGN(node->conflict_where, BindCondition(*conflict.where, env, "WHERE"));
   }
   CELLAR_TRY(AddReferencing(*table, &node->referenced_by));
   return Status();
+}
+
+void Binder::MarkUpdated(const std::vector<ast::SetClause>& sets,
+                         const catalog::TableDescriptor& table, int position) {
+  RelationUse& use = s_.uses[static_cast<size_t>(position)];
+  use.updates = true;
+  for (const ast::SetClause& set : sets) {
+    for (const ast::AssignTarget& target : set.targets) {
+      const catalog::ColumnDescriptor* column = table.FindColumn(target.column);
+      if (column != nullptr) use.updated.push_back(column->id);
+    }
+  }
 }
 
 Status Binder::BindAssignments(const std::vector<ast::SetClause>& sets,
@@ -789,6 +819,7 @@ Result<BoundQuery> Binder::BindUpdate(const ast::UpdateStmt& update, const Scope
   env.scope = &block.scope;
   env.place = Place::kUpdate;
   CELLAR_TRY(BindAssignments(update.sets, *table, env, node->target, &node->assignments));
+  MarkUpdated(update.sets, *table, target->use);
   if (update.where != nullptr) {
     env.place = Place::kWhere;
     CELLAR_TRY_ASSIGN(ExprPtr condition, BindCondition(*update.where, env, "WHERE"));
@@ -839,6 +870,7 @@ Result<BoundQuery> Binder::BindDelete(const ast::DeleteStmt& del, const Scope* o
   ScopeItem* target = NewItem();
   std::unique_ptr<LogicalGet> get = MakeGet(table, node->alias, target);
   target->schema = SchemaOfTarget(del.table);
+  s_.uses[static_cast<size_t>(target->use)].deletes = true;
   ColumnInfo reference;
   reference.name = "ctid";
   reference.type = MakeType(TypeId::kBytea);

@@ -43,6 +43,30 @@ void Binder::UseTable(const catalog::TablePtr& table) {
   s_.tables.push_back(table);
 }
 
+int Binder::AddUse(const catalog::TablePtr& relation) {
+  RelationUse use;
+  use.relation = relation;
+  use.view = view_;
+  s_.uses.push_back(std::move(use));
+  return static_cast<int>(s_.uses.size()) - 1;
+}
+
+void Binder::MarkSelected(const ScopeColumn& column) {
+  if (column.use < 0) return;
+  RelationUse& use = s_.uses[static_cast<size_t>(column.use)];
+  use.selects = true;
+  if (std::find(use.selected.begin(), use.selected.end(), column.column) == use.selected.end()) {
+    use.selected.push_back(column.column);
+  }
+}
+
+Status Binder::CheckSchema(const ast::QualifiedName& name) {
+  // What a view's text names was found when the view was made.
+  if (name.schema.empty() || view_ != nullptr) return Status();
+  PLAN_TRY_AT(CheckSchemaUse(*s_.context.catalog, *s_.context.scope, name.schema), name.location);
+  return Status();
+}
+
 Status Binder::CheckCatalogName(const ast::QualifiedName& name) {
   if (!name.catalog.empty() && name.catalog != s_.context.scope->database_name) {
     return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
@@ -152,6 +176,7 @@ std::unique_ptr<LogicalGet> Binder::MakeGet(const catalog::TablePtr& table,
   item->name = alias;
   item->table = table;
   item->get = get.get();
+  item->use = AddUse(table);
   item->columns.reserve(table->columns.size());
   for (size_t i = 0; i < table->columns.size(); ++i) {
     const catalog::ColumnDescriptor& column = table->columns[i];
@@ -168,7 +193,7 @@ std::unique_ptr<LogicalGet> Binder::MakeGet(const catalog::TablePtr& table,
     int id = s_.AddColumn(std::move(info));
     get->ids.push_back(id);
     get->columns.push_back(column.id);
-    item->columns.push_back({column.name, id, nullptr, column.hidden});
+    item->columns.push_back({column.name, id, nullptr, column.hidden, item->use, column.id});
   }
   return get;
 }
@@ -207,8 +232,9 @@ Result<Binder::FromResult> Binder::BindTableRef(const ast::TableRef& ref, const 
   }
   if (virtual_table != nullptr) {
     s_.uses_virtual = true;
+    s_.virtual_tables.push_back(virtual_table);
     if (!virtual_table->view_sql.empty()) {
-      return BindView(virtual_table->view_sql, ref.name.name, alias, ref.alias, location);
+      return BindView(virtual_table->view_sql, ref.name.name, alias, ref.alias, location, view_);
     }
     ++s_.relations;
     auto get = std::make_unique<LogicalVirtualGet>();
@@ -234,6 +260,7 @@ Result<Binder::FromResult> Binder::BindTableRef(const ast::TableRef& ref, const 
     out.items.push_back(item);
     return out;
   }
+  CELLAR_TRY(CheckSchema(ref.name));
   catalog::TablePtr table = FindRelation(*context.catalog, *context.scope, schema, ref.name.name);
   if (table == nullptr) {
     return SqlError(Code::kInvalid, sqlstate::kUndefinedTable, "relation \"{}\" does not exist",
@@ -256,7 +283,19 @@ Result<Binder::FromResult> Binder::BindTableRef(const ast::TableRef& ref, const 
       for (size_t i = 0; i < given && i < own.size(); ++i) own[i] = ref.alias.columns[i];
       names.columns = std::move(own);
     }
-    return BindView(table->view_sql, ref.name.name, alias, names, location);
+    const int use = AddUse(table);
+    s_.uses[static_cast<size_t>(use)].selects = true;
+    CELLAR_TRY_ASSIGN(FromResult view,
+                      BindView(table->view_sql, ref.name.name, alias, names, location, table));
+    ScopeItem* shown = view.items.back();
+    shown->use = use;
+    size_t next = 0;
+    for (const catalog::ColumnDescriptor& column : table->columns) {
+      if (column.dropped || next >= shown->columns.size()) continue;
+      shown->columns[next].use = use;
+      shown->columns[next++].column = column.id;
+    }
+    return view;
   }
   if (table->kind == catalog::RelationKind::kSequence && table->columns.empty()) {
     return UnsupportedError("reading a sequence as a table is not supported")
@@ -264,6 +303,7 @@ Result<Binder::FromResult> Binder::BindTableRef(const ast::TableRef& ref, const 
   }
   item = NewItem();
   std::unique_ptr<LogicalGet> get = MakeGet(table, alias, item);
+  s_.uses[static_cast<size_t>(item->use)].selects = true;
   item->schema = schema.empty() ? "public" : schema;
   CELLAR_TRY(ApplyAlias(item, ref.alias, location));
   out.root = std::move(get);
@@ -273,7 +313,7 @@ Result<Binder::FromResult> Binder::BindTableRef(const ast::TableRef& ref, const 
 
 Result<Binder::FromResult> Binder::BindView(const std::string& sql, std::string_view name,
                                             std::string_view alias, const ast::Alias& alias_spec,
-                                            int location) {
+                                            int location, const catalog::TablePtr& view) {
   if (view_depth_ >= kMaxViewDepth) {
     return SqlError(Code::kLimit, sqlstate::kInvalidObjectDefinition,
                     "infinite recursion detected in rules for relation \"{}\"", name)
@@ -290,7 +330,9 @@ Result<Binder::FromResult> Binder::BindView(const std::string& sql, std::string_
   std::vector<CteName> saved;
   saved.swap(cte_names_);
   ++view_depth_;
+  catalog::TablePtr outer_view = std::exchange(view_, view);
   Result<BoundQuery> query = BindSelect(parsed->ast->As<ast::SelectStmt>(), nullptr);
+  view_ = std::move(outer_view);
   --view_depth_;
   saved.swap(cte_names_);
   if (!query.ok()) {
@@ -530,6 +572,8 @@ Result<Binder::FromResult> Binder::BindJoin(const ast::JoinExpr& join, const Sco
                       a == nullptr ? "left" : "right")
           .WithLocation(join.location);
     }
+    MarkSelected(*a);
+    MarkSelected(*b);
     CELLAR_TRY_ASSIGN(ExprPtr equal,
                       MakeOperator("=", s_.ColumnExpr(a->id), s_.ColumnExpr(b->id), join.location));
     node->conditions.push_back(std::move(equal));

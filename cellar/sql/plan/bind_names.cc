@@ -20,6 +20,7 @@ std::string Joined(const std::vector<std::string>& parts, size_t count) {
 }  // namespace
 
 Result<ExprPtr> Binder::ColumnFromScope(const ScopeColumn& column, int location) {
+  MarkSelected(column);
   if (column.record != nullptr) {
     auto row = std::make_unique<Expr>();
     row->kind = ExprKind::kRow;

@@ -317,6 +317,7 @@ Status Binder::Lock(const ast::SelectStmt& select, Block& block) {
       for (size_t i = 0; i < clause.tables.size(); ++i) {
         if (clause.tables[i].name == item->name) named = found[i] = true;
       }
+      if (named && item->use >= 0) s_.uses[static_cast<size_t>(item->use)].updates = true;
       if (named && item->get != nullptr) {
         item->get->lock = lock;
         s_.locks_rows = true;

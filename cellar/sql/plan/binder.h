@@ -22,6 +22,9 @@ struct ScopeColumn {
   int id = -1;
   std::shared_ptr<const RecordInfo> record;
   bool hidden = false;  // not in *
+  // Position in Statement::uses and the column there; -1: no relation's column.
+  int use = -1;
+  catalog::ColumnId column = {};
 };
 
 // A relation in FROM as names see it.
@@ -35,6 +38,7 @@ struct ScopeItem {
   bool scalar_function = false;  // the whole row is its one column
   catalog::TablePtr table;
   LogicalGet* get = nullptr;
+  int use = -1;  // of `table` or the view, in Statement::uses
 };
 
 struct Block;
@@ -150,7 +154,8 @@ class Binder {
   Result<FromResult> BindJoin(const ast::JoinExpr& join, const Scope* outer,
                               const std::vector<ScopeItem*>& siblings, Block* block);
   Result<FromResult> BindView(const std::string& sql, std::string_view name, std::string_view alias,
-                              const ast::Alias& alias_spec, int location);
+                              const ast::Alias& alias_spec, int location,
+                              const catalog::TablePtr& view);
   Result<FromResult> BindCteRef(CteName& cte, const ast::TableRef& ref);
   Result<ScopeItem*> MakeItem(std::string name, const std::vector<QueryColumn>& columns,
                               const ast::Alias& alias, int location);
@@ -166,6 +171,10 @@ class Binder {
   Result<catalog::TablePtr> FindTargetTable(const ast::QualifiedName& name, std::string_view verb);
   Status CheckCatalogName(const ast::QualifiedName& name);
   void UseTable(const catalog::TablePtr& table);
+  // A new entry of Statement::uses.
+  int AddUse(const catalog::TablePtr& relation);
+  void MarkSelected(const ScopeColumn& column);
+  Status CheckSchema(const ast::QualifiedName& name);
 
   // bind_select.cc
   Result<BoundQuery> BindQueryBody(const ast::SelectStmt& select, const Scope* outer,
@@ -224,6 +233,8 @@ class Binder {
                          const catalog::TableDescriptor& table, Env& env,
                          const std::vector<int>& target_ids,
                          std::vector<std::pair<int, ExprPtr>>* out);
+  void MarkUpdated(const std::vector<ast::SetClause>& sets, const catalog::TableDescriptor& table,
+                   int use);
   Status AddGenerated(const catalog::TableDescriptor& table, const std::vector<int>& target_ids,
                       std::vector<std::pair<int, ExprPtr>>* assignments);
 
@@ -280,6 +291,7 @@ class Binder {
   std::vector<std::unique_ptr<ScopeItem>> items_;
   std::vector<CteName> cte_names_;
   int view_depth_ = 0;
+  catalog::TablePtr view_;  // whose text is bound
 };
 
 // The name that PostgreSQL gives an output column without AS; "?column?" when nothing better is

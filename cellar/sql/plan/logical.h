@@ -344,6 +344,8 @@ struct Statement {
   std::vector<Type> parameter_types;
   std::vector<int> parameter_locations;
   std::vector<catalog::TablePtr> tables;
+  std::vector<RelationUse> uses;
+  std::vector<const VirtualTable*> virtual_tables;
   int work_tables = 0;
   int relations = 0;  // FROM items: EXPLAIN qualifies columns when there are several
   bool uses_virtual = false;

@@ -35,6 +35,15 @@ catalog::TablePtr FindRelation(const catalog::CatalogSnapshot& catalog, const Na
   return nullptr;
 }
 
+Status CheckSchemaUse(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
+                      std::string_view schema) {
+  if (scope.may_use == nullptr) return Status();
+  const std::optional<catalog::NamespaceId> space = FindSchema(catalog, scope, schema);
+  if (!space || scope.may_use(*space)) return Status();
+  return SqlError(Code::kInvalid, sqlstate::kInsufficientPrivilege,
+                  "permission denied for schema {}", schema);
+}
+
 namespace {
 
 Status BadModifier(std::string message, int location) {

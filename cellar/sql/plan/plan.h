@@ -18,6 +18,8 @@
 
 namespace cellar::sql {
 
+struct VirtualTable;
+
 struct OutputColumn {
   std::string name;
   Type type;
@@ -343,6 +345,15 @@ struct DeleteNode : PlanNode {
   std::vector<ExprPtr> returning_exprs;  // over the child's output
 };
 
+// What a statement does with one relation that it names: what its role, or the owner of the view in
+// whose text the name stands, must have been granted. Columns are those the statement names itself.
+struct RelationUse {
+  catalog::TablePtr relation;
+  catalog::TablePtr view;  // null: the statement's own role is asked
+  bool selects = false, inserts = false, updates = false, deletes = false;
+  std::vector<catalog::ColumnId> selected, inserted, updated;
+};
+
 enum class StatementKind : uint8_t { kSelect, kInsert, kUpdate, kDelete };
 
 struct Plan {
@@ -358,6 +369,8 @@ struct Plan {
   std::vector<Type> parameter_types;  // of $1.., inferred where the client left them open
   std::vector<catalog::TablePtr>
       tables;  // every relation used: their versions are commit conditions
+  std::vector<RelationUse> uses;
+  std::vector<const VirtualTable*> virtual_tables;
   bool read_only = true;
   bool locks_rows = false;
   bool uses_virtual_tables = false;  // depends on the whole catalog: do not cache across DDL

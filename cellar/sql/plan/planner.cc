@@ -50,6 +50,8 @@ Result<std::shared_ptr<const Plan>> PlanStatement(const ast::Node& node, Planner
   plan->num_work_tables = statement.work_tables;
   plan->parameter_types = std::move(statement.parameter_types);
   plan->tables = std::move(statement.tables);
+  plan->uses = std::move(statement.uses);
+  plan->virtual_tables = std::move(statement.virtual_tables);
   plan->uses_virtual_tables = statement.uses_virtual;
   plan->locks_rows = statement.locks_rows;
   plan->read_only = !ChangesData(*plan->root) && !plan->locks_rows && !statement.calls_writer;

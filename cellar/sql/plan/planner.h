@@ -37,6 +37,8 @@ struct NameScope {
   catalog::NamespaceId database;
   std::vector<std::string> search_path;  // schemas by name, pg_catalog left out
   catalog::NamespaceId temporary;        // zero: none yet
+  // Whether names may be looked up in a schema that a statement names; null: in all.
+  std::function<bool(catalog::NamespaceId)> may_use;
 };
 
 // The namespace of a schema, or nullopt. "pg_temp" is scope.temporary.
@@ -45,6 +47,10 @@ std::optional<catalog::NamespaceId> FindSchema(const catalog::CatalogSnapshot& c
 // First match along the search path, or in `schema` when it is given; null when absent.
 catalog::TablePtr FindRelation(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
                                std::string_view schema, std::string_view name);
+
+// 42501 when `schema` exists and scope.may_use says no.
+Status CheckSchemaUse(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
+                      std::string_view schema);
 
 struct PlannerContext {
   catalog::SnapshotPtr catalog;
