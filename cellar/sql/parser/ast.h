@@ -92,6 +92,7 @@ enum class NodeKind : uint8_t {
   kAlterRole,
   kDropRole,
   kGrant,
+  kOwned,
   kComment,
   kTruncate,
   kCopy,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -415,7 +416,20 @@ struct GrantStmt : Stmt {
   ObjectType object_type = ObjectType::kTable;
   std::vector<ObjectName> objects;
   std::vector<RoleSpec> grantees;
+  std::optional<RoleSpec> grantor;  // GRANTED BY
+  std::vector<RoleSpec> for_roles;  // of default_privileges: FOR ROLE; none: the current one
+  NameList in_schemas;
   bool grant_option = false;  // WITH GRANT OPTION, WITH ADMIN OPTION
+  bool cascade = false;
+};
+
+// DROP OWNED BY, REASSIGN OWNED BY.
+struct OwnedStmt : Stmt {
+  static constexpr NodeKind kKind = NodeKind::kOwned;
+  OwnedStmt() : Stmt(kKind) {}
+  bool reassign = false;
+  std::vector<RoleSpec> roles;
+  RoleSpec new_owner;
   bool cascade = false;
 };
 

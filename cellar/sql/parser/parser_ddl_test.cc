@@ -417,6 +417,16 @@ TEST(ParserDdl, RolesAndGrants) {
   EXPECT_THAT(revoke.privileges, IsEmpty());
   EXPECT_TRUE(!revoke.grant && revoke.all_in_schema && revoke.cascade);
   EXPECT_TRUE(As<GrantStmt>("GRANT a, b TO c").of_roles);
+  const auto& defaults = As<GrantStmt>(
+      "ALTER DEFAULT PRIVILEGES FOR ROLE x, y IN SCHEMA s GRANT SELECT ON TABLES TO z");
+  EXPECT_TRUE(defaults.default_privileges);
+  EXPECT_EQ(defaults.for_roles.size(), 2u);
+  EXPECT_THAT(defaults.in_schemas, ElementsAre("s"));
+  const auto& reassign = As<OwnedStmt>("REASSIGN OWNED BY a, CURRENT_USER TO b");
+  EXPECT_TRUE(reassign.reassign);
+  EXPECT_EQ(reassign.roles[1].kind, RoleKind::kCurrentUser);
+  EXPECT_EQ(reassign.new_owner.name, "b");
+  EXPECT_TRUE(As<OwnedStmt>("DROP OWNED BY a CASCADE").cascade);
   EXPECT_EQ(As<GrantStmt>("GRANT EXECUTE ON FUNCTION f(int) TO c").objects[0].args.size(), 1u);
 }
 

@@ -221,8 +221,6 @@ StmtPtr PgWalker::Other(const ::Node* node, std::string_view* tag) {
     case T_AlterTSDictionaryStmt: is("ALTER TEXT SEARCH DICTIONARY"); break;
     case T_AlterTSConfigurationStmt: is("ALTER TEXT SEARCH CONFIGURATION"); break;
     case T_SecLabelStmt: is("SECURITY LABEL"); break;
-    case T_DropOwnedStmt: is("DROP OWNED"); break;
-    case T_ReassignOwnedStmt: is("REASSIGN OWNED"); break;
     case T_LoadStmt: is("LOAD"); break;
     default: is("???"); Unexpected(node);
   }

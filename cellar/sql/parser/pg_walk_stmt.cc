@@ -217,8 +217,23 @@ StmtPtr PgWalker::Grant(const ::GrantStmt* node) {
     out->objects.push_back(Object(object));
   }
   out->grantees = Roles(node->grantees);
+  if (node->grantor != nullptr) out->grantor = RoleOf(node->grantor);
   out->grant_option = node->grant_option;
   out->cascade = node->behavior == DROP_CASCADE;
+  return out;
+}
+
+StmtPtr PgWalker::DefaultPrivileges(const ::AlterDefaultPrivilegesStmt* node) {
+  StmtPtr out = Grant(node->action);
+  auto& grant = static_cast<GrantStmt&>(*out);
+  for (const ::DefElem* option : Items<::DefElem>(node->options)) {
+    const auto* list = As<::List>(option->arg);
+    if (Str(option->defname) == "schemas") {
+      grant.in_schemas = Strings(list);
+    } else {
+      grant.for_roles = Roles(list);
+    }
+  }
   return out;
 }
 
@@ -231,6 +246,7 @@ StmtPtr PgWalker::GrantRoles(const ::GrantRoleStmt* node) {
     out->privileges.push_back({Str(role->priv_name), Strings(role->cols)});
   }
   out->grantees = Roles(node->grantee_roles);
+  if (node->grantor != nullptr) out->grantor = RoleOf(node->grantor);
   out->grant_option = node->admin_opt;
   out->cascade = node->behavior == DROP_CASCADE;
   return out;
@@ -526,7 +542,24 @@ StmtPtr PgWalker::Utility(const ::Node* node, std::string_view* tag) {
       return GrantRoles(As<::GrantRoleStmt>(node));
     case T_AlterDefaultPrivilegesStmt:
       *tag = "ALTER DEFAULT PRIVILEGES";
-      return Grant(As<::AlterDefaultPrivilegesStmt>(node)->action);
+      return DefaultPrivileges(As<::AlterDefaultPrivilegesStmt>(node));
+    case T_DropOwnedStmt: {
+      const auto* drop = As<::DropOwnedStmt>(node);
+      *tag = "DROP OWNED";
+      auto out = std::make_unique<OwnedStmt>();
+      out->roles = Roles(drop->roles);
+      out->cascade = drop->behavior == DROP_CASCADE;
+      return out;
+    }
+    case T_ReassignOwnedStmt: {
+      const auto* reassign = As<::ReassignOwnedStmt>(node);
+      *tag = "REASSIGN OWNED";
+      auto out = std::make_unique<OwnedStmt>();
+      out->reassign = true;
+      out->roles = Roles(reassign->roles);
+      out->new_owner = RoleOf(reassign->newrole);
+      return out;
+    }
     case T_CommentStmt: {
       const auto* comment = As<::CommentStmt>(node);
       *tag = "COMMENT";

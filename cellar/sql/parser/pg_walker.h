@@ -170,6 +170,7 @@ class PgWalker {
   TransactionModes Modes(const ::List* list);
   std::unique_ptr<VariableSetStmt> VariableSet(const ::VariableSetStmt* node);
   StmtPtr Grant(const ::GrantStmt* node);
+  StmtPtr DefaultPrivileges(const ::AlterDefaultPrivilegesStmt* node);
   StmtPtr GrantRoles(const ::GrantRoleStmt* node);
   StmtPtr Drop(const ::DropStmt* node);
   StmtPtr Rename(const ::RenameStmt* node);
