@@ -6,7 +6,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
-#include "cellar/session/system_rows.h"
+#include "cellar/session/system_privileges.h"
 #include "cellar/sql/parser/deparse.h"
 #include "cellar/types/array.h"
 
@@ -168,8 +168,8 @@ class CatalogFunctions {
     for (const Entry& entry : kEntries) {
       if (entry.name == name) return (this->*entry.call)();
     }
-    // Privileges are not enforced: everything is allowed.
-    if (name.substr(0, 4) == "has_" || name == "pg_has_role") return Datum::Bool(true);
+    if (std::optional<Result<Datum>> answer = PrivilegeFunction(s_, name, args_, arena_))
+      return std::move(*answer);
     if (name.size() > 11 && name.substr(name.size() - 11) == "_is_visible")
       return Datum::Bool(true);
     if (name == "pg_is_in_recovery" || name == "pg_is_other_temp_schema") return Datum::Bool(false);
@@ -209,9 +209,8 @@ class CatalogFunctions {
   Result<Datum> Expr() { return Text(DefaultAsSeen(s_, std::string(args_[0].bytes()))); }
 
   Result<Datum> UserById() {
-    if (Oid(0) == kDatabaseOwnerOid) return Text("pg_database_owner");
-    std::optional<Role> role = s_.db->roles->FindByOid(Oid(0));
-    return Text(role ? role->name : fmt::format("unknown (OID={})", Oid(0)));
+    const Role* role = s_.Roles().FindByOid(Oid(0));
+    return Text(role != nullptr ? role->name : fmt::format("unknown (OID={})", Oid(0)));
   }
 
   Result<Datum> IndexDef() {

@@ -53,6 +53,7 @@ Result<Subject> FindSubject(Session::Impl* session, const ast::OwnStmt& statemen
       }
       database = found->id;
     }
+    CELLAR_TRY(session->CheckOwner(*out.catalog->GetNamespace(database)));
     ListTables(*out.catalog, database, &out.tables);
     return out;
   }
@@ -67,6 +68,7 @@ Result<Subject> FindSubject(Session::Impl* session, const ast::OwnStmt& statemen
     return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not a table",
                     table->name);
   }
+  CELLAR_TRY(session->CheckOwner(*table));
   out.tables = {table};
   return out;
 }

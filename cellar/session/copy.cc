@@ -164,6 +164,7 @@ Status CopyFrom(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& 
                     sql::PlanStatement(*statement.ast, context));
   // Nobody else holds this plan yet.
   auto plan = std::const_pointer_cast<sql::Plan>(planned);
+  CELLAR_TRY(s.CheckPlan(*plan));
   CELLAR_TRY(ReadFromOutside(outputs, plan.get()));
   std::optional<sql::Evaluator> where;
   sql::ExprPtr where_expr;
@@ -300,6 +301,7 @@ Status CopyTo(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& op
     if (!planned.ok()) return std::move(planned).status().WithLocation(copy.table.location);
     plan = *planned;
   }
+  CELLAR_TRY(s.CheckPlan(*plan));
   if (!plan->read_only) CELLAR_TRY(s.CheckWritable("COPY"));
   CELLAR_TRY(s.RequireTables(*plan));
   std::vector<CopyColumn> columns;
@@ -366,6 +368,7 @@ Status Session::Impl::RunCopy(const Prepared& prepared, ResultSink* sink, std::s
   const auto& copy = prepared.statement->ast->As<ast::CopyStmt>();
   if (copy.program) return UnsupportedError("COPY to or from a program is not supported");
   CELLAR_TRY_ASSIGN(CopyOptions options, ReadCopyOptions(copy.options, copy.from));
+  if (copy.has_file) CELLAR_TRY(CheckServerFile(copy.from));
   CELLAR_TRY(EnsureTransaction(false));
   if (copy.from) CELLAR_TRY(CheckWritable("COPY FROM"));
   uint64_t rows = 0;

@@ -63,13 +63,21 @@ void Database::BeginShutdown() {
 
 std::optional<std::string> Database::PasswordVerifier(std::string_view role) {
   std::optional<Role> found = impl_->roles->Find(role);
-  if (!found || found->verifier.empty() || !found->can_login) return std::nullopt;
+  if (!found || found->verifier.empty()) return std::nullopt;
+  // No password proves anything against this.
+  if (found->valid_until_micros && *found->valid_until_micros < NowMicros()) return "expired";
   return found->verifier;
 }
 
 bool Database::RoleExists(std::string_view role) {
   std::optional<Role> found = impl_->roles->Find(role);
-  return found.has_value() && found->can_login;
+  return found.has_value();
+}
+
+bool Database::IsMember(std::string_view user, std::string_view role) {
+  const RoleSetPtr roles = impl_->roles->Current();
+  const uint32_t member = roles->OidOf(user), group = roles->OidOf(role);
+  return member != 0 && group != 0 && roles->IsGrantedMember(member, group, 0);
 }
 
 kv::Engine* Database::engine() { return impl_->engine.get(); }

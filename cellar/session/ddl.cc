@@ -326,9 +326,9 @@ Status Ddl::DropDatabase(const ast::DropDatabaseStmt& statement) {
 // -----------------------------------------------------------------------------------------------
 
 Status Ddl::CreateSchema(const ast::CreateSchemaStmt& statement) {
-  const std::string name = !statement.name.empty()                         ? statement.name
-                           : statement.owner.kind == ast::RoleKind::kNamed ? statement.owner.name
-                                                                           : s_.user;
+  const std::string name = !statement.name.empty() ? statement.name
+                           : statement.has_owner   ? RoleName(statement.owner)
+                                                   : s_.user;
   if (name.substr(0, 3) == "pg_") {
     return SqlError(Code::kInvalid, sqlstate::kReservedName, "unacceptable schema name \"{}\"",
                     name)
@@ -342,13 +342,20 @@ Status Ddl::CreateSchema(const ast::CreateSchemaStmt& statement) {
     return SqlError(Code::kExists, sqlstate::kDuplicateSchema, "schema \"{}\" already exists",
                     name);
   }
-  CELLAR_TRY(Editor().CreateNamespace(s_.database_id, name, s_.user).status());
+  const std::string owner = statement.has_owner ? RoleName(statement.owner) : s_.user;
+  CELLAR_TRY_ASSIGN(catalog::NamespacePtr made,
+                    Editor().CreateNamespace(s_.database_id, name, owner));
+  catalog::NamespaceDescriptor granted = *made;
+  s_.ApplyDefaultPrivileges(nullptr, &granted);
+  if (granted.acl.set) CELLAR_TRY(Editor().UpdateNamespace(std::move(granted)));
   if (statement.elements.empty()) return Status();
   // The elements are made with the new schema in front of the path.
   const std::string path = *s_.settings.Get("search_path");
   CELLAR_TRY(s_.settings.Set("search_path", sql::QuoteIdentifier(name) + ", " + path, true));
   Status status;
   for (const ast::StmtPtr& element : statement.elements) {
+    status = Authorize(*element);
+    if (!status.ok()) break;
     if (element->kind == ast::NodeKind::kCreateTable)
       status = CreateTable(element->As<ast::CreateTableStmt>());
     else if (element->kind == ast::NodeKind::kCreateIndex)
@@ -357,7 +364,9 @@ Status Ddl::CreateSchema(const ast::CreateSchemaStmt& statement) {
       status = CreateSequence(element->As<ast::CreateSequenceStmt>());
     } else if (element->kind == ast::NodeKind::kCreateView) {
       status = CreateView(element->As<ast::CreateViewStmt>());
-    } else if (element->kind != ast::NodeKind::kGrant) {
+    } else if (element->kind == ast::NodeKind::kGrant) {
+      status = Grant(element->As<ast::GrantStmt>());
+    } else {
       status = UnsupportedError("this element of CREATE SCHEMA is not supported");
     }
     if (!status.ok()) break;
@@ -386,7 +395,11 @@ Status Ddl::CreateDatabase(const ast::CreateDatabaseStmt& statement) {
       }
     }
   }
-  return Editor().CreateNamespace(catalog::kRootNamespace, statement.name, s_.user).status();
+  std::string owner = s_.user;
+  for (const ast::Option& option : statement.options) {
+    if (option.name == "owner") owner = option.ToText();
+  }
+  return Editor().CreateNamespace(catalog::kRootNamespace, statement.name, owner).status();
 }
 
 Status Ddl::CreateView(const ast::CreateViewStmt& statement) {
@@ -457,6 +470,7 @@ Status Ddl::CreateView(const ast::CreateViewStmt& statement) {
     view.columns.push_back(std::move(column));
   }
   if (existing != nullptr) return Editor().UpdateTable(std::move(view)).status();
+  s_.ApplyDefaultPrivileges(&view, nullptr);
   return Editor().CreateTable(std::move(view)).status();
 }
 
@@ -586,6 +600,7 @@ Status Ddl::CreateSequence(const ast::CreateSequenceStmt& statement) {
   sequence.owner = s_.user;
   std::optional<int64_t> restart;
   CELLAR_TRY(ApplySequenceOptions(statement.options, true, &sequence, &restart));
+  s_.ApplyDefaultPrivileges(&sequence, nullptr);
   CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().CreateTable(std::move(sequence)));
   if (made->sequence.owner_table.value == 0) return Status();
   catalog::TableDescriptor owner = *Catalog()->GetTable(made->sequence.owner_table);
@@ -657,16 +672,7 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
       }
       return Editor().RenameNamespace(space->id, statement.new_name);
     }
-    case ast::ObjectType::kRole: {
-      std::optional<Role> role = s_.db->roles->Find(statement.sub_name);
-      if (!role) {
-        return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "role \"{}\" does not exist",
-                        statement.sub_name);
-      }
-      role->name = statement.new_name;
-      CELLAR_TRY(s_.db->roles->Create(*role));
-      return s_.db->roles->Drop(statement.sub_name);
-    }
+    case ast::ObjectType::kRole: return RenameRole(statement);
     case ast::ObjectType::kIndex:
     case ast::ObjectType::kTable:
     case ast::ObjectType::kView:
@@ -790,37 +796,6 @@ Status Ddl::MoveToSchema(const ast::AlterObjectSchemaStmt& statement) {
   return Status();
 }
 
-Status Ddl::AlterOwner(const ast::AlterOwnerStmt& statement) {
-  const std::string owner =
-      statement.new_owner.kind == ast::RoleKind::kNamed ? statement.new_owner.name : s_.user;
-  if (!s_.db->roles->Find(owner)) {
-    return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "role \"{}\" does not exist",
-                    owner);
-  }
-  catalog::NamespacePtr space;
-  if (statement.object_type == ast::ObjectType::kSchema) {
-    std::optional<catalog::NamespaceId> id =
-        sql::FindSchema(*Catalog(), s_.Scope(), statement.object.parts.back());
-    if (!id) {
-      return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist",
-                      statement.object.parts.back());
-    }
-    space = Catalog()->GetNamespace(*id);
-  } else if (statement.object_type == ast::ObjectType::kDatabase) {
-    space = Catalog()->FindNamespace(catalog::kRootNamespace, statement.object.parts.back());
-    if (space == nullptr) {
-      return SqlError(Code::kNotFound, sqlstate::kInvalidCatalogName,
-                      "database \"{}\" does not exist", statement.object.parts.back());
-    }
-  } else {
-    return UnsupportedError("ALTER {} ... OWNER TO is not supported",
-                            ast::ObjectTypeName(statement.object_type));
-  }
-  catalog::NamespaceDescriptor next = *space;
-  next.owner = owner;
-  return Editor().UpdateNamespace(std::move(next));
-}
-
 Status Ddl::Comment(const ast::CommentStmt& statement) {
   const std::string text = statement.is_null ? "" : statement.comment;
   const std::vector<std::string>& parts = statement.object.parts;
@@ -928,75 +903,13 @@ Status Ddl::Truncate(const ast::TruncateStmt& statement) {
   return Status();
 }
 
-// ---- Roles
-// ------------------------------------------------------------------------------------------------
-
-Status Ddl::ApplyRoleOptions(const ast::OptionList& options, Role* role) {
-  for (const ast::Option& option : options) {
-    if (option.name == "password") {
-      if (option.value_kind == ast::OptionKind::kNone) {
-        role->verifier.clear();
-      } else {
-        CELLAR_TRY_ASSIGN(role->verifier, MakePasswordVerifier(option.text));
-      }
-    } else if (option.name == "superuser") {
-      role->superuser = option.ToBool().value;
-    } else if (option.name == "canlogin") {
-      role->can_login = option.ToBool().value;
-    }
-  }
-  return Status();
-}
-
-Status Ddl::CreateRole(const ast::CreateRoleStmt& statement) {
-  if (statement.name.substr(0, 3) == "pg_" || statement.name == "public" ||
-      statement.name == "none") {
-    return SqlError(Code::kInvalid, sqlstate::kReservedName, "role name \"{}\" is reserved",
-                    statement.name);
-  }
-  Role role;
-  role.name = statement.name;
-  role.can_login = statement.spelling == ast::CreateRoleStmt::Spelling::kUser;
-  CELLAR_TRY(ApplyRoleOptions(statement.options, &role));
-  return s_.db->roles->Create(std::move(role));
-}
-
-Status Ddl::AlterRole(const ast::AlterRoleStmt& statement) {
-  if (statement.set != nullptr || statement.all_roles) {
-    return UnsupportedError("settings of roles are not supported");
-  }
-  const std::string name =
-      statement.role.kind == ast::RoleKind::kNamed ? statement.role.name : s_.user;
-  std::optional<Role> role = s_.db->roles->Find(name);
-  if (!role)
-    return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "role \"{}\" does not exist",
-                    name);
-  CELLAR_TRY(ApplyRoleOptions(statement.options, &*role));
-  return s_.db->roles->Change(*role);
-}
-
-Status Ddl::DropRole(const ast::DropRoleStmt& statement) {
-  for (const ast::RoleSpec& spec : statement.roles) {
-    if (spec.name == s_.user || spec.kind != ast::RoleKind::kNamed) {
-      return SqlError(Code::kInvalid, sqlstate::kObjectInUse, "current user cannot be dropped");
-    }
-    Status status = s_.db->roles->Drop(spec.name);
-    if (status.code() == Code::kNotFound && statement.if_exists) {
-      CELLAR_TRY(Notice(Severity::kNotice, "00000",
-                        fmt::format("role \"{}\" does not exist, skipping", spec.name)));
-      continue;
-    }
-    CELLAR_TRY(std::move(status));
-  }
-  return Status();
-}
-
 // ---- Dispatch
 // ---------------------------------------------------------------------------------------------
 
 Status Ddl::Run(const Prepared& prepared, std::string* tag) {
   const ast::Node& node = *prepared.statement->ast;
   *tag = prepared.statement->tag;
+  CELLAR_TRY(Authorize(node));
   switch (node.kind) {
     case ast::NodeKind::kCreateTable: return CreateTable(node.As<ast::CreateTableStmt>());
     case ast::NodeKind::kCreateTableAs:
@@ -1019,6 +932,9 @@ Status Ddl::Run(const Prepared& prepared, std::string* tag) {
     case ast::NodeKind::kCreateRole: return CreateRole(node.As<ast::CreateRoleStmt>());
     case ast::NodeKind::kAlterRole: return AlterRole(node.As<ast::AlterRoleStmt>());
     case ast::NodeKind::kDropRole: return DropRole(node.As<ast::DropRoleStmt>());
+    case ast::NodeKind::kGrant: return Grant(node.As<ast::GrantStmt>());
+    case ast::NodeKind::kOwned: return Owned(node.As<ast::OwnedStmt>());
+    case ast::NodeKind::kAlterDatabase: return AlterDatabase(node.As<ast::AlterDatabaseStmt>());
     default: return UnsupportedError("{} is not supported", prepared.statement->tag);
   }
 }

@@ -40,18 +40,74 @@ class Ddl {
   Status CreateDatabase(const ast::CreateDatabaseStmt& statement);
   Status Rename(const ast::RenameStmt& statement);
   Status MoveToSchema(const ast::AlterObjectSchemaStmt& statement);
-  Status AlterOwner(const ast::AlterOwnerStmt& statement);
   Status Comment(const ast::CommentStmt& statement);
   Status Truncate(const ast::TruncateStmt& statement);
-  Status CreateRole(const ast::CreateRoleStmt& statement);
-  Status AlterRole(const ast::AlterRoleStmt& statement);
-  Status DropRole(const ast::DropRoleStmt& statement);
-  Status ApplyRoleOptions(const ast::OptionList& options, Role* role);
   Status CreateView(const ast::CreateViewStmt& statement);
   Status CreateSequence(const ast::CreateSequenceStmt& statement);
   Status AlterSequence(const ast::AlterSequenceStmt& statement);
   Status ApplySequenceOptions(const ast::OptionList& options, bool creating,
                               catalog::TableDescriptor* sequence, std::optional<int64_t>* restart);
+
+  // ddl_roles.cc
+  Status CreateRole(const ast::CreateRoleStmt& statement);
+  Status AlterRole(const ast::AlterRoleStmt& statement);
+  Status DropRole(const ast::DropRoleStmt& statement);
+  Status RenameRole(const ast::RenameStmt& statement);
+  Status ApplyRoleOptions(const ast::OptionList& options, Role* role);
+  Status ChangeMember(uint32_t group, uint32_t member, bool grant, bool admin);
+  Status GrantRoles(const ast::GrantStmt& statement);
+  Status AlterDatabase(const ast::AlterDatabaseStmt& statement);
+  Status ChangeSettings(const ast::VariableSetStmt& set, uint64_t database,
+                        std::vector<RoleSettings>* settings);
+  Status Owned(const ast::OwnedStmt& statement);
+  Status DropOwned(const std::vector<uint32_t>& roles, bool cascade);
+  Status ReassignOwned(const std::vector<uint32_t>& roles, uint32_t owner);
+  // What would miss a role, in PostgreSQL's words; empty: nothing.
+  std::vector<std::string> DependentsOf(uint32_t role);
+  Result<const Role*> FindRole(const ast::RoleSpec& spec);
+  std::string RoleName(const ast::RoleSpec& spec);
+  bool MayManageRoles();
+
+  // ddl_grant.cc
+  Status Grant(const ast::GrantStmt& statement);
+  Status GrantOnRelation(const ast::GrantStmt& statement, const std::vector<uint32_t>& grantees,
+                         const catalog::TablePtr& relation);
+  Status GrantOnNamespace(const ast::GrantStmt& statement, const std::vector<uint32_t>& grantees,
+                          const catalog::NamespacePtr& space, bool as_database);
+  Status DefaultPrivileges(const ast::GrantStmt& statement);
+  Result<std::vector<uint32_t>> Grantees(const ast::GrantStmt& statement);
+  // One list of privileges and what it belongs to.
+  struct GrantTarget {
+    char kind = 'r';         // as PrivilegesOf
+    std::string noun, name;  // "table", "t"
+    uint32_t owner = 0;
+  };
+  // Grants or revokes `privileges` in `items`, as the best grantor that it and `whole` (lists that
+  // count for choosing him) allow. Warns of what could not be done.
+  Status ApplyGrant(const ast::GrantStmt& statement, const std::vector<uint32_t>& grantees,
+                    uint32_t privileges, bool all, const GrantTarget& target,
+                    const std::vector<catalog::AclItem>& whole,
+                    std::vector<catalog::AclItem>* items);
+  Result<uint32_t> PrivilegeBits(const ast::GrantStmt::Privilege& privilege, char kind,
+                                 std::string_view plural);
+
+  // ddl_access.cc
+  // Whether the current role may run the statement, as far as that can be said before it runs: who
+  // owns what it changes, and what has been granted on where it puts things. 42501.
+  Status Authorize(const ast::Node& node);
+  Status AuthorizeTarget(const ast::QualifiedName& name, bool temporary);
+  Status AuthorizeRelation(const ast::QualifiedName& name);
+  Status AuthorizeReference(const ast::Constraint& constraint);
+  Status AuthorizeTruncate(const ast::TruncateStmt& statement);
+  Status AuthorizeDrop(const ast::DropStmt& statement);
+  Status AuthorizeRename(const ast::RenameStmt& statement);
+  Status AuthorizeSchemaCreation();
+  // That the current role may make `owner` one, of something in `schema` if that is given.
+  Status AuthorizeOwner(const std::string& owner, std::optional<catalog::NamespaceId> schema);
+  Status SetOwner(const catalog::TablePtr& table, const std::string& owner);
+  Status SetOwner(const catalog::NamespacePtr& space, const std::string& owner);
+  Status ChangeOwner(const ast::RoleSpec& role, const catalog::TablePtr& table);
+  Status AlterOwner(const ast::AlterOwnerStmt& statement);
 
   // ddl_table.cc
   Status CreateTable(const ast::CreateTableStmt& statement);
@@ -124,6 +180,11 @@ class Ddl {
   Session::Impl& s_;
   ResultSink* sink_;
 };
+
+// The letter under which default privileges of a kind for every schema are kept; and the kind of
+// any such letter.
+char GlobalDefaultLetter(char kind);
+char DefaultLetterKind(char stored, bool* global);
 
 ast::QualifiedName NameOf(const ast::ObjectName& object);
 std::string JoinNames(const std::vector<std::string>& names, std::string_view separator);

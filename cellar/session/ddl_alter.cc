@@ -190,12 +190,9 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
       return Catalog()->GetTable(sequence) == nullptr ? Status() : Editor().DropTable(sequence);
     }
     case Kind::kChangeOwner:
-      next.owner = command.role.kind == ast::RoleKind::kNamed ? command.role.name : s_.user;
-      if (!s_.db->roles->Find(next.owner)) {
-        return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "role \"{}\" does not exist",
-                        next.owner);
-      }
-      return update();
+      CELLAR_TRY(ChangeOwner(command.role, *table));
+      *table = Catalog()->GetTable((*table)->id);
+      return Status();
     case Kind::kValidateConstraint:
     case Kind::kSetStatistics:
     case Kind::kSetColumnOptions:

@@ -184,6 +184,7 @@ Result<catalog::TablePtr> Ddl::MakeSerialSequence(const Target& target,
   catalog::TableDescriptor named;
   named.name = table_name;
   sequence.name = ChooseName(named, column, "seq", target.space);
+  s_.ApplyDefaultPrivileges(&sequence, nullptr);
   return Editor().CreateTable(std::move(sequence));
 }
 
@@ -655,6 +656,7 @@ Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
     CELLAR_TRY_ASSIGN(catalog::ForeignKey key, MakeForeignKey(*pending.constraint, columns, table));
     table.foreign_keys.push_back(std::move(key));
   }
+  s_.ApplyDefaultPrivileges(&table, nullptr);
   CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().CreateTable(std::move(table)));
   bool self = false;
   catalog::TableDescriptor next = *made;
@@ -698,6 +700,7 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
   context.fold = &eval;
   CELLAR_TRY_ASSIGN(std::shared_ptr<const sql::Plan> plan,
                     sql::PlanStatement(*statement.query, context));
+  CELLAR_TRY(s_.CheckPlan(*plan));
   catalog::TableDescriptor table;
   table.parent = target.space;
   table.name = target.name;
@@ -727,6 +730,7 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
     table.columns.push_back(std::move(column));
   }
   AddHiddenRowId(&table);
+  s_.ApplyDefaultPrivileges(&table, nullptr);
   CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().CreateTable(std::move(table)));
   uint64_t rows = 0;
   if (!statement.into.no_data) {

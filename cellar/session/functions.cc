@@ -36,6 +36,7 @@ Result<std::string> Session::Impl::GetSetting(std::string_view name, bool missin
 
 Result<std::string> Session::Impl::SetSetting(std::string_view name, std::string_view value,
                                               bool local) {
+  if (name == "role" || name == "session_authorization") CELLAR_TRY(CheckRoleSetting(name, value));
   CELLAR_TRY(settings.Set(name, value, local));
   return *settings.Get(name);
 }
@@ -74,6 +75,7 @@ Result<catalog::TablePtr> FindSequence(Session::Impl& session, uint32_t oid) {
 
 Result<int64_t> Session::Impl::NextValue(uint32_t oid) {
   CELLAR_TRY_ASSIGN(catalog::TablePtr sequence, FindSequence(*this, oid));
+  CELLAR_TRY(CheckSequence(*sequence, kUsage | kUpdate));
   CELLAR_TRY(CheckWritable("nextval()"));
   CELLAR_TRY_ASSIGN(int64_t value, db->sequences->Next(*sequence));
   sequence_values[oid] = value;
@@ -83,6 +85,7 @@ Result<int64_t> Session::Impl::NextValue(uint32_t oid) {
 
 Result<int64_t> Session::Impl::CurrentValue(uint32_t oid) {
   CELLAR_TRY_ASSIGN(catalog::TablePtr sequence, FindSequence(*this, oid));
+  CELLAR_TRY(CheckTable(*sequence, kUsage | kSelect));
   auto at = sequence_values.find(oid);
   if (at == sequence_values.end()) {
     return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
@@ -102,6 +105,7 @@ Result<int64_t> Session::Impl::LastValue() {
 
 Result<int64_t> Session::Impl::SetValue(uint32_t oid, int64_t value, bool called) {
   CELLAR_TRY_ASSIGN(catalog::TablePtr sequence, FindSequence(*this, oid));
+  CELLAR_TRY(CheckTable(*sequence, kUpdate));
   CELLAR_TRY(CheckWritable("setval()"));
   CELLAR_TRY(db->sequences->Set(*sequence, value, called));
   if (called) sequence_values[oid] = value;
@@ -242,8 +246,8 @@ Result<uint32_t> Session::Impl::LookupReg(TypeId kind, std::string_view name) {
     }
     case TypeId::kRegrole: {
       CELLAR_TRY_ASSIGN(std::vector<std::string> parts, SplitName(name));
-      std::optional<Role> role = db->roles->Find(parts[0]);
-      if (!role)
+      const Role* role = Roles().Find(parts[0]);
+      if (role == nullptr)
         return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "role \"{}\" does not exist",
                         parts[0]);
       return role->oid;
@@ -298,8 +302,7 @@ std::string Session::Impl::PrintReg(TypeId kind, uint32_t oid) {
       }
       break;
     case TypeId::kRegrole:
-      if (std::optional<Role> role = db->roles->FindByOid(oid))
-        return sql::QuoteIdentifier(role->name);
+      if (const Role* role = Roles().FindByOid(oid)) return sql::QuoteIdentifier(role->name);
       break;
     case TypeId::kRegproc:
       for (const TypeFunction& function : kTypeFunctions) {

@@ -31,11 +31,6 @@ class InformationSchema {
       row_.Text("catalog_name", s_.database_name).Emit();
       return true;
     }
-    if (name == "enabled_roles" || name == "applicable_roles") {
-      for (const Role& role : s_.db->roles->List())
-        row_.Text("role_name", role.name).Text("grantee", role.name).Emit();
-      return true;
-    }
     if (name == "character_sets") {
       row_.Text("character_set_name", "UTF8")
           .Text("character_repertoire", "UCS")
@@ -56,14 +51,38 @@ class InformationSchema {
   };
   std::vector<Located> Relations() {
     std::vector<Located> relations;
-    for (catalog::TablePtr& table : catalog_->ListTables(s_.database_id))
-      relations.push_back({table, "public"});
+    auto add = [&](const catalog::TablePtr& table, const std::string& schema) {
+      if (Sees(*table)) relations.push_back({table, schema});
+    };
+    for (const catalog::TablePtr& table : catalog_->ListTables(s_.database_id))
+      add(table, "public");
     for (const catalog::NamespacePtr& space : catalog_->ListNamespaces(s_.database_id)) {
       if (space->name.substr(0, 8) == "pg_temp_" && space->id != s_.temporary_namespace) continue;
-      for (catalog::TablePtr& table : catalog_->ListTables(space->id))
-        relations.push_back({table, space->name});
+      for (const catalog::TablePtr& table : catalog_->ListTables(space->id))
+        add(table, space->name);
     }
     return relations;
+  }
+  // Some privilege on it, or on a column of it; views about what a constraint says of other tables
+  // ask for its owner's.
+  bool Sees(const catalog::TableDescriptor& table) {
+    if (s_.Owns(table)) return true;
+    const std::string& name = table_.name;
+    if (name == "constraint_column_usage" || name == "constraint_table_usage" ||
+        name == "check_constraints" || name == "view_table_usage") {
+      return false;
+    }
+    uint32_t wanted = UINT32_MAX;
+    if (name == "table_constraints" || name == "referential_constraints") wanted &= ~kSelect;
+    if ((s_.TableRights(table, s_.user_oid).privileges & wanted) != 0) return true;
+    return std::any_of(
+        table.columns.begin(), table.columns.end(),
+        [&](const catalog::ColumnDescriptor& column) { return SeesColumn(table, column, wanted); });
+  }
+  bool SeesColumn(const catalog::TableDescriptor& table, const catalog::ColumnDescriptor& column,
+                  uint32_t wanted = UINT32_MAX) {
+    return !column.dropped &&
+           (s_.ColumnRights(table, column, s_.user_oid).privileges & wanted) != 0;
   }
 
   void Tables() {
@@ -141,9 +160,12 @@ class InformationSchema {
   void Columns() {
     for (const Located& at : Relations()) {
       if (at.table->kind == catalog::RelationKind::kSequence) continue;
+      const bool all = s_.Owns(*at.table) ||
+                       (s_.TableRights(*at.table, s_.user_oid).privileges & kColumnPrivileges) != 0;
       for (const Attribute& attribute : AttributesOf(*at.table)) {
         const catalog::ColumnDescriptor& column = *attribute.column;
         if (column.dropped) continue;
+        if (!all && !SeesColumn(*at.table, column)) continue;
         const bool identity = column.identity != catalog::Identity::kNone;
         row_.Text("table_catalog", s_.database_name)
             .Text("table_schema", at.schema)
@@ -197,11 +219,15 @@ class InformationSchema {
           .Text("schema_owner", owner)
           .Emit();
     };
-    emit("public", "cellar");
-    emit("pg_catalog", "cellar");
-    emit("information_schema", "cellar");
-    for (const catalog::NamespacePtr& space : catalog_->ListNamespaces(s_.database_id))
-      emit(space->name, space->owner);
+    if (s_.SchemaRights(s_.database_id, s_.user_oid).privileges != 0)
+      emit("public", s_.Roles().NameOf(kDatabaseOwnerRole));
+    emit("pg_catalog", s_.Roles().NameOf(kBootstrapRole));
+    emit("information_schema", s_.Roles().NameOf(kBootstrapRole));
+    for (const catalog::NamespacePtr& space : catalog_->ListNamespaces(s_.database_id)) {
+      if (s_.HasPrivilegesOf(s_.OwnerOf(*space, false)) ||
+          s_.SchemaRights(space->id, s_.user_oid).privileges != 0)
+        emit(space->name, space->owner);
+    }
   }
 
   void Views() {
@@ -210,7 +236,7 @@ class InformationSchema {
       row_.Text("table_catalog", s_.database_name)
           .Text("table_schema", at.schema)
           .Text("table_name", at.table->name)
-          .Text("view_definition", at.table->view_sql + ";")
+          .TextOrNull("view_definition", s_.Owns(*at.table) ? at.table->view_sql + ";" : "")
           .Text("check_option", "NONE")
           .Text("is_updatable", "NO")
           .Text("is_insertable_into", "NO")

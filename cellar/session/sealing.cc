@@ -212,6 +212,7 @@ Status Session::Impl::RunSeal(const ast::AlterTableStmt& statement, ResultSink* 
     return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not a table",
                     table->name);
   }
+  CELLAR_TRY(CheckOwner(*table));
   if (!IsPaged(*table)) {
     return Notify(sink, Severity::kNotice, "00000",
                   fmt::format("table \"{}\" has layout {}: there is nothing to seal", table->name,

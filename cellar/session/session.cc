@@ -138,6 +138,7 @@ bool Session::Impl::RetryAfter(const Status& status, int attempt) {
 Session::Impl::Impl(Database::Impl* database, SessionOptions session_options)
     : db(database), options(std::move(session_options)) {
   user = session_user = options.user;
+  roles = db->roles->Current();
   database_name = options.database;
   std::random_device device;
   random_state[0] = (uint64_t{device()} << 32) | device();
@@ -151,14 +152,27 @@ Session::Impl::~Impl() {
 }
 
 sql::NameScope& Session::Impl::Scope() {
-  if (scope_generation != settings.generation()) {
+  const uint64_t catalog_generation = CurrentCatalog()->generation();
+  if (scope_generation != settings.generation() || scope_epoch != access_epoch ||
+      scope_catalog_generation != catalog_generation) {
     scope_generation = settings.generation();
+    scope_epoch = access_epoch;
+    scope_catalog_generation = catalog_generation;
     scope.database_name = database_name;
     scope.database = database_id;
     scope.search_path.clear();
+    const bool restricted = !IsSuperuser();
     for (const std::string& schema : settings.GetList("search_path")) {
-      scope.search_path.push_back(schema == "$user" ? user : schema);
+      const std::string& name = schema == "$user" ? user : schema;
+      // A schema that the role may not use is as good as absent.
+      if (restricted) {
+        std::optional<catalog::NamespaceId> space = sql::FindSchema(*CurrentCatalog(), scope, name);
+        if (space && !MayUseSchema(*space)) continue;
+      }
+      scope.search_path.push_back(name);
     }
+    scope.may_use = nullptr;
+    if (restricted) scope.may_use = [this](catalog::NamespaceId id) { return MayUseSchema(id); };
   }
   scope.temporary = temporary_namespace;
   return scope;
@@ -258,6 +272,8 @@ Status Session::Impl::PlanPrepared(Prepared* prepared) {
   CELLAR_TRY_ASSIGN(prepared->plan, sql::PlanStatement(*prepared->statement->ast, context));
   prepared->plan_generation = context.catalog->generation();
   prepared->settings_generation = settings.generation();
+  prepared->access_epoch = access_epoch;
+  prepared->allowed = false;
   prepared->planned_micros = fold.statement_micros;
   prepared->parameter_types = prepared->plan->parameter_types;
   prepared->returns_rows = prepared->plan->returns_rows;
@@ -265,11 +281,13 @@ Status Session::Impl::PlanPrepared(Prepared* prepared) {
 }
 
 Status Session::Impl::EnsurePlan(Prepared* prepared) {
+  FollowRoles();
   if (!prepared->plannable) return Status();
   const bool own_changes =
       transaction != nullptr && transaction->editor != nullptr && transaction->editor->changed();
   if (prepared->plan != nullptr && !own_changes &&
       prepared->settings_generation == settings.generation() &&
+      prepared->access_epoch == access_epoch &&
       prepared->plan_generation == CurrentCatalog()->generation() &&
       NowMicros() - prepared->planned_micros < kPlanLifeMicros) {
     return Status();
@@ -366,6 +384,7 @@ Result<std::shared_ptr<Prepared>> Session::Impl::Prepare(
 Status Session::Impl::StartPortal(Portal* portal) {
   Prepared& prepared = *portal->prepared;
   CELLAR_TRY(EnsurePlan(&prepared));
+  CELLAR_TRY(CheckPrepared(&prepared));
   const sql::Plan& plan = *prepared.plan;
   const bool alone = commits_by_itself && !in_block && transaction == nullptr;
   CELLAR_TRY(EnsureTransaction(alone && plan.read_only && !plan.locks_rows));
@@ -616,12 +635,17 @@ Result<std::unique_ptr<Session>> Session::Open(Database* database, const Session
   }
   impl.database_id = space->id;
   CELLAR_TRY(impl.settings.SetDefault("session_authorization", options.user));
+  impl.login_oid = db->roles->Current()->OidOf(options.user);
+  impl.roles_set[options.user] = impl.login_oid;
+  impl.FollowRoles();
+  CELLAR_TRY(impl.CheckLogin(*space));
   if (!db->options.durable_commits)
     CELLAR_TRY(impl.settings.SetDefault("synchronous_commit", "off"));
   if (!db->options.table_layout.empty())
     CELLAR_TRY(impl.settings.SetDefault("default_table_layout", db->options.table_layout));
   if (!db->options.seal.empty())
     CELLAR_TRY(impl.settings.SetDefault("cellar.seal", db->options.seal));
+  CELLAR_TRY(impl.ApplyRoleSettings());
   for (const auto& [name, value] : options.settings) {
     if (!impl.settings.Get(name) && name.find('.') == std::string::npos) {
       return SqlError(Code::kInvalid, sqlstate::kUndefinedObject,
@@ -630,8 +654,11 @@ Result<std::unique_ptr<Session>> Session::Open(Database* database, const Session
     std::string plain = value;
     if (plain.size() >= 2 && plain.front() == '\'' && plain.back() == '\'')
       plain = plain.substr(1, plain.size() - 2);
+    if (name == "role" || name == "session_authorization")
+      CELLAR_TRY(impl.CheckRoleSetting(name, plain));
     CELLAR_TRY(impl.settings.SetDefault(name, plain));
   }
+  impl.FollowRoles();
   (void)impl.settings.TakeChanges();
   impl.seal_rate_kb = impl.settings.hot().seal_rate_kb;
   impl.FollowSealSettings();

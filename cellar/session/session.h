@@ -172,6 +172,8 @@ class Database {
   // role or no password.
   std::optional<std::string> PasswordVerifier(std::string_view role);
   bool RoleExists(std::string_view role);
+  // Whether `user` is `role` or was granted it, if through others.
+  bool IsMember(std::string_view user, std::string_view role);
   kv::Engine* engine();
 
   struct Impl;

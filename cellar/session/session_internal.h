@@ -17,8 +17,10 @@
 #include "cellar/base/cancel.h"
 #include "cellar/catalog/catalog.h"
 #include "cellar/kv/engine.h"
+#include "cellar/session/acl.h"
 #include "cellar/session/quotas.h"
 #include "cellar/session/read_counts.h"
+#include "cellar/session/roles.h"
 #include "cellar/session/sealing.h"
 #include "cellar/session/session.h"
 #include "cellar/session/settings.h"
@@ -99,36 +101,6 @@ class NotificationHub {
   std::map<int32_t, std::vector<Message>> queues_;
 };
 
-struct Role {
-  std::string name;
-  bool can_login = true;
-  bool superuser = false;
-  std::string verifier;  // SCRAM-SHA-256$..., empty: no password
-  uint32_t oid = 0;
-};
-// Roles, kept in the store under the system word "role". Thread-safe. roles.cc.
-class RoleStore {
- public:
-  explicit RoleStore(kv::Engine* engine) : engine_(engine) {}
-  // Reads all; makes the superuser `cellar` when there is none.
-  Status Load();
-  std::optional<Role> Find(std::string_view name);
-  std::optional<Role> FindByOid(uint32_t oid);
-  std::vector<Role> List();
-  Status Create(Role role);            // 42710
-  Status Change(const Role& role);     // 42704
-  Status Drop(std::string_view name);  // 42704
-
- private:
-  kv::Engine* engine_;
-  std::mutex mutex_;
-  std::map<std::string, Role, std::less<>> roles_;
-  uint32_t next_oid_ = 11;
-};
-// A SCRAM-SHA-256 verifier for a password given in clear, or the verifier itself when it is one
-// already.
-Result<std::string> MakePasswordVerifier(std::string_view password);
-
 struct Database::Impl {
   DatabaseOptions options;
   std::unique_ptr<kv::Engine> engine;
@@ -170,6 +142,8 @@ struct Prepared {
   std::shared_ptr<const sql::Plan> plan;
   uint64_t plan_generation = 0;  // of the catalog
   uint64_t settings_generation = 0;
+  uint64_t access_epoch = 0;  // see Session::Impl::access_epoch
+  bool allowed = false;       // the plan's uses have been checked at that epoch
   int64_t planned_micros = 0;
   std::unique_ptr<sql::Execution> spare;  // of this plan, released: the next portal restarts it
   std::vector<Type> parameter_types;
@@ -214,6 +188,7 @@ struct SavepointState {
   size_t editor = 0;
   bool had_editor = false;
   size_t settings = 0;
+  RoleSetPtr roles;
 };
 
 struct TransactionState {
@@ -227,6 +202,7 @@ struct TransactionState {
   std::vector<SavepointState> savepoints;
   std::vector<NotificationHub::Message> notifies;
   std::vector<catalog::TableId> dropped_sequences;
+  RoleSetPtr roles;  // as this transaction has changed them; null: it has not
 };
 
 // A run of a DirectStatement whose rows come straight from the session's transaction.
@@ -292,6 +268,66 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   // The namespace of temporary tables, made on first use; dropped with the session.
   Result<catalog::NamespaceId> TemporaryNamespace();
   void DropTemporarySchema();
+
+  // permissions.cc
+  // ---------------------------------------------------------------------------------------------
+  // The roles as the running statement sees them. Valid until the next call of FollowRoles or a
+  // change of roles.
+  const RoleSet& Roles() const;
+  // Takes notice of roles that others changed, and of SET ROLE. Cheap when nothing has.
+  void FollowRoles();
+  // Before SET ROLE or SET SESSION AUTHORIZATION takes `value`. Error: 42501, 22023.
+  Status CheckRoleSetting(std::string_view name, std::string_view value);
+  bool IsSuperuser() const { return Roles().IsSuperuser(user_oid); }
+  uint32_t DatabaseOwner();
+  AclView View() { return {&Roles(), DatabaseOwner()}; }
+  bool HasPrivilegesOf(uint32_t role) {
+    return Roles().HasPrivilegesOf(user_oid, role, DatabaseOwner());
+  }
+  uint32_t OwnerOf(const catalog::TableDescriptor& table) const {
+    return Roles().OidOf(table.owner);
+  }
+  // The schema public belongs to pg_database_owner; as a database it has an owner of its own.
+  uint32_t OwnerOf(const catalog::NamespaceDescriptor& space, bool as_database) const;
+  bool Owns(const catalog::TableDescriptor& table) { return HasPrivilegesOf(OwnerOf(table)); }
+  // The list in force, defaults filled in.
+  std::vector<catalog::AclItem> AclOf(const catalog::TableDescriptor& table) const;
+  std::vector<catalog::AclItem> AclOf(const catalog::NamespaceDescriptor& space,
+                                      bool as_database) const;
+  // Everything for superusers, and what pg_read_all_data and pg_write_all_data give.
+  Held TableRights(const catalog::TableDescriptor& table, uint32_t role);
+  Held ColumnRights(const catalog::TableDescriptor& table, const catalog::ColumnDescriptor& column,
+                    uint32_t role);  // those of the column alone
+  Held SchemaRights(catalog::NamespaceId id, uint32_t role);
+  Held DatabaseRights(const catalog::NamespaceDescriptor& database, uint32_t role);
+  bool MayUseSchema(catalog::NamespaceId id) {
+    return (SchemaRights(id, user_oid).privileges & kUsage) != 0;
+  }
+  // 42501 when the current role may not. `privileges`: any of them will do.
+  Status CheckTable(const catalog::TableDescriptor& table, uint32_t privileges);
+  Status CheckSchema(catalog::NamespaceId id, uint32_t privileges);
+  Status CheckOwner(const catalog::TableDescriptor& table);
+  Status CheckOwner(const catalog::NamespaceDescriptor& space);
+  Status CheckSequence(const catalog::TableDescriptor& sequence, uint32_t privileges);
+  // What executing the plan asks of the current role and of the owners of views.
+  Status CheckPlan(const sql::Plan& plan);
+  Status CheckUse(const sql::RelationUse& use);
+  // As CheckPlan, once for as long as nothing changes that it depends on.
+  Status CheckPrepared(Prepared* prepared);
+  Status CheckServerFile(bool reading);
+  // What a role must be let do to open a session here. Errors: 28000, 42501, 53300.
+  Status CheckLogin(const catalog::NamespaceDescriptor& database);
+  // Settings of the role and the database, least special first.
+  Status ApplyRoleSettings();
+  // To a descriptor about to be created: one of the two.
+  void ApplyDefaultPrivileges(catalog::TableDescriptor* table, catalog::NamespaceDescriptor* space);
+  // Before the transaction's own changes of roles go, or become everybody's.
+  void ForgetRoleChanges();
+  // Changes of roles, as part of the transaction.
+  Status BeginRoleChange(std::shared_ptr<RoleSet>* roles);
+  Status WriteRole(Role role);
+  Status EraseRole(const Role& role);
+  Status WriteSharedSettings(std::vector<RoleSettings> settings);
 
   // ddl.cc
   // -----------------------------------------------------------------------------------------------
@@ -372,12 +408,20 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   SessionOptions options;
   Settings settings;
   std::string user, session_user, database_name;
+  uint32_t user_oid = 0, session_oid = 0, login_oid = 0;
+  RoleSetPtr roles;  // the committed ones, as of roles_generation
+  uint64_t roles_generation = 0, roles_settings_generation = 0;
+  // Grows when other privileges may count than before: roles have changed, or who is the current
+  // one.
+  uint64_t access_epoch = 1;
+  std::map<std::string, uint32_t, std::less<>> roles_set;  // names given to SET ROLE
+  uint64_t allowed_sequence = 0, allowed_sequence_generation = 0, allowed_sequence_epoch = 0;
   catalog::NamespaceId database_id;
   catalog::NamespaceId temporary_namespace;
   int32_t pid = 0, secret = 0;
   CancelToken cancel;
   sql::NameScope scope;
-  uint64_t scope_generation = 0;
+  uint64_t scope_generation = 0, scope_catalog_generation = 0, scope_epoch = 0;
 
   std::unique_ptr<TransactionState> transaction;
   bool in_block = false;
@@ -414,6 +458,9 @@ class StatementScope {
 
 // Rows [start, end) of a batch, borrowing its bytes.
 void SliceBatch(const RowBatch& from, size_t start, size_t end, RowBatch* to);
+
+// What SET assigns, as text.
+std::string SettingText(const ast::VariableSetStmt& statement);
 
 // Microseconds since 2000-01-01 UTC.
 int64_t NowMicros();

@@ -638,7 +638,8 @@ Status Settings::Reset(std::string_view name) {
 void Settings::ResetAll() {
   for (const auto& [key, initial] : defaults_) {
     if (key == "transaction_isolation" || key == "transaction_read_only" ||
-        key == "transaction_deferrable")
+        key == "transaction_deferrable" || key == "role" || key == "session_authorization" ||
+        key == "is_superuser")
       continue;
     if (values_[key] == initial) continue;
     if (in_transaction_) undo_.push_back({key, values_[key], false});

@@ -6,6 +6,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
+#include "cellar/session/system_privileges.h"
 #include "cellar/session/system_tables.h"
 #include "cellar/session/usage_rows.h"
 #include "cellar/session/zones.h"
@@ -179,8 +180,6 @@ class Generator {
         {"pg_am", &Generator::Am},
         {"pg_attrdef", &Generator::Attrdef},
         {"pg_attribute", &Generator::AttributeRows},
-        {"pg_auth_members", &Generator::None},
-        {"pg_authid", &Generator::Authid},
         {"pg_class", &Generator::Class},
         {"pg_collation", &Generator::Collation},
         {"pg_constraint", &Generator::Constraint},
@@ -197,11 +196,9 @@ class Generator {
         {"pg_prepared_statements", &Generator::PreparedStatements},
         {"pg_proc", &Generator::Proc},
         {"pg_rewrite", &Generator::Rewrite},
-        {"pg_roles", &Generator::Authid},
         {"pg_sequence", &Generator::Sequence},
         {"pg_sequences", &Generator::Sequences},
         {"pg_settings", &Generator::SettingRows},
-        {"pg_shadow", &Generator::User},
         {"pg_shdescription", &Generator::Shdescription},
         {"pg_stat_activity", &Generator::Activity},
         {"pg_stat_all_tables", &Generator::TableStatistics},
@@ -209,7 +206,6 @@ class Generator {
         {"pg_tables", &Generator::Tables},
         {"pg_tablespace", &Generator::Tablespace},
         {"pg_type", &Generator::TypeRows},
-        {"pg_user", &Generator::User},
         {"pg_views", &Generator::Views},
     };
     for (const Entry& entry : kEntries) {
@@ -228,8 +224,8 @@ class Generator {
   }
 
   uint32_t OwnerOid(const std::string& owner) {
-    std::optional<Role> role = s_.db->roles->Find(owner);
-    return role ? role->oid : kOwnerOid;
+    const uint32_t oid = s_.Roles().OidOf(owner);
+    return oid != 0 ? oid : kOwnerOid;
   }
 
   // Tables of this database, temporary ones of this session only.
@@ -287,15 +283,24 @@ class Generator {
   }
 
   void Namespace() {
-    auto emit = [this](uint32_t oid, std::string_view name, uint32_t owner) {
-      row_.Int("oid", oid).Text("nspname", name).Int("nspowner", owner).Emit();
+    auto emit = [this](uint32_t oid, std::string_view name, uint32_t owner,
+                       const std::vector<catalog::AclItem>* acl) {
+      row_.Int("oid", oid).Text("nspname", name).Int("nspowner", owner);
+      if (acl != nullptr) PutAcl(s_, "nspacl", *acl, &row_);
+      row_.Emit();
     };
-    emit(kPgCatalogOid, "pg_catalog", kOwnerOid);
-    emit(99, "pg_toast", kOwnerOid);
-    emit(s_.NamespaceOid(s_.database_id), "public", kDatabaseOwnerOid);
-    emit(kInformationSchemaOid, "information_schema", kOwnerOid);
-    for (const catalog::NamespacePtr& space : Schemas())
-      emit(s_.NamespaceOid(space->id), space->name, OwnerOid(space->owner));
+    const std::vector<catalog::AclItem> system = {
+        {kBootstrapRole, kBootstrapRole, kUsage | kCreate, 0}, {0, kBootstrapRole, kUsage, 0}};
+    emit(kPgCatalogOid, "pg_catalog", kOwnerOid, &system);
+    emit(99, "pg_toast", kOwnerOid, nullptr);
+    const std::vector<catalog::AclItem> open =
+        s_.AclOf(*catalog_->GetNamespace(s_.database_id), false);
+    emit(s_.NamespaceOid(s_.database_id), "public", kDatabaseOwnerOid, &open);
+    emit(kInformationSchemaOid, "information_schema", kOwnerOid, &system);
+    for (const catalog::NamespacePtr& space : Schemas()) {
+      emit(s_.NamespaceOid(space->id), space->name, OwnerOid(space->owner),
+           space->acl.set ? &space->acl.items : nullptr);
+    }
   }
 
   void Database() {
@@ -312,39 +317,12 @@ class Generator {
           .Int("datminmxid", 1)
           .Int("dattablespace", 1663)
           .Text("datcollate", "C.UTF-8")
-          .Text("datctype", "C.UTF-8")
-          .Emit();
-    }
-  }
-
-  void Authid() {
-    for (const Role& role : s_.db->roles->List()) {
-      row_.Int("oid", role.oid)
-          .Text("rolname", role.name)
-          .Bool("rolsuper", role.superuser)
-          .Bool("rolinherit", true)
-          .Bool("rolcreaterole", role.superuser)
-          .Bool("rolcreatedb", role.superuser)
-          .Bool("rolcanlogin", role.can_login)
-          .Bool("rolreplication", role.superuser)
-          .Bool("rolbypassrls", role.superuser)
-          .Int("rolconnlimit", -1);
-      if (table_.name == "pg_roles") row_.Text("rolpassword", "********");
+          .Text("datctype", "C.UTF-8");
+      // A list that is set may be so for the schema public alone.
+      const std::vector<catalog::AclItem> acl = s_.AclOf(*space, true);
+      if (space->acl.set && acl != DefaultAclItems('d', s_.OwnerOf(*space, true)))
+        PutAcl(s_, "datacl", acl, &row_);
       row_.Emit();
-    }
-  }
-
-  void User() {
-    for (const Role& role : s_.db->roles->List()) {
-      if (!role.can_login) continue;
-      row_.Text("usename", role.name)
-          .Int("usesysid", role.oid)
-          .Bool("usecreatedb", role.superuser)
-          .Bool("usesuper", role.superuser)
-          .Bool("userepl", role.superuser)
-          .Bool("usebypassrls", role.superuser)
-          .Text("passwd", "********")
-          .Emit();
     }
   }
 
@@ -413,6 +391,7 @@ class Generator {
         options.push_back(fmt::format("layout={}", LayoutName(table->layout)));
       }
       if (!options.empty()) row_.Array("reloptions", TextValues(options));
+      if (table->acl.set) PutAcl(s_, "relacl", table->acl.items, &row_);
       row_.Emit();
     }
     for (const sql::VirtualTable* table : s_.db->system.All()) {
@@ -487,6 +466,7 @@ class Generator {
           continue;
         }
         AttributeRow(table->oid(), column.name, column.type, attribute.number);
+        if (column.acl.set) PutAcl(s_, "attacl", column.acl.items, &row_);
         row_.Bool("attnotnull", column.not_null)
             .Bool("atthasdef",
                   (!column.default_sql.empty() && column.identity == catalog::Identity::kNone) ||
@@ -1105,7 +1085,7 @@ class Generator {
       row_.Int("datid", session->database_id.value + catalog::TableDescriptor::kFirstOid)
           .Text("datname", session->database_name)
           .Int("pid", pid)
-          .Int("usesysid", kOwnerOid)
+          .Int("usesysid", session->login_oid)
           .Text("usename", session->session_user)
           .TextOrNull("client_addr", session->options.client_address)
           .Text("backend_type", "client backend");
@@ -1148,6 +1128,7 @@ Status Session::Impl::Generate(std::string_view schema, std::string_view name, i
     SystemRow row(*table, rows);
     return UsageRows(this, *CurrentCatalog(), &row);
   }
+  if (GeneratePrivilegeRows(*this, *table, rows)) return Status();
   if (schema == "information_schema") {
     GenerateInformationSchema(*this, *table, rows);
   } else {

@@ -121,6 +121,7 @@ Status Session::Impl::Commit(ResultSink* sink) {
     }
     at = portals.erase(at);
   }
+  ForgetRoleChanges();
   std::unique_ptr<TransactionState> ending = std::move(transaction);
   in_block = false;
   failed = false;
@@ -132,6 +133,7 @@ Status Session::Impl::Commit(ResultSink* sink) {
         db->catalog->Publish(*ending->editor, *version);
         for (catalog::TableId id : ending->dropped_sequences) db->sequences->Forget(id);
       }
+      if (ending->roles != nullptr) db->roles->Publish(ending->roles);
       if (!ending->notifies.empty()) db->notifications.Send(ending->notifies);
     } else {
       status = version.status();
@@ -157,6 +159,12 @@ Status Session::Impl::Commit(ResultSink* sink) {
   return status;
 }
 
+void Session::Impl::ForgetRoleChanges() {
+  if (transaction == nullptr || transaction->roles == nullptr) return;
+  ++access_epoch;
+  roles_settings_generation = 0;
+}
+
 void Session::Impl::InterruptDirectRuns() {
   for (DirectRun* run : direct_runs) run->Interrupt();
   direct_runs.clear();
@@ -170,6 +178,7 @@ void Session::Impl::Rollback() {
                                                                            : portals.erase(at);
   }
   if (transaction != nullptr) {
+    ForgetRoleChanges();
     transaction->editor.reset();
     transaction->access.reset();
     transaction->kv->Abort();
@@ -190,6 +199,7 @@ void Session::Impl::Fail() {
   if (transaction != nullptr && transaction->savepoints.empty()) {
     InterruptDirectRuns();
     portals.clear();
+    ForgetRoleChanges();
     transaction->editor.reset();
     transaction->access.reset();
     transaction->kv->Abort();
@@ -297,6 +307,7 @@ Status Session::Impl::RunTransactionStatement(const ast::TransactionStmt& statem
       savepoint.had_editor = transaction->editor != nullptr;
       if (savepoint.had_editor) savepoint.editor = transaction->editor->Savepoint();
       savepoint.settings = settings.Savepoint();
+      savepoint.roles = transaction->roles;
       transaction->savepoints.push_back(std::move(savepoint));
       return Status();
     }
@@ -327,6 +338,10 @@ Status Session::Impl::RunTransactionStatement(const ast::TransactionStmt& statem
       else
         transaction->editor.reset();
       settings.RollbackTo(savepoint.settings);
+      if (transaction->roles != savepoint.roles) {
+        ForgetRoleChanges();
+        transaction->roles = savepoint.roles;
+      }
       InterruptDirectRuns();
       for (auto at = portals.begin(); at != portals.end();) {
         at = at->second->execution != nullptr ? portals.erase(at) : std::next(at);

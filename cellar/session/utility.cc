@@ -42,6 +42,19 @@ bool SettingBool(const ast::OptionList& options, std::string_view name, bool fal
 
 }  // namespace
 
+std::string SettingText(const ast::VariableSetStmt& statement) {
+  if (statement.name != "search_path") return statement.ValueText();
+  std::string value;
+  for (const ast::ExprPtr& item : statement.values) {
+    if (!value.empty()) value += ", ";
+    if (item->kind == ast::NodeKind::kConst) {
+      const auto& constant = item->As<ast::Const>();
+      value += constant.text.empty() ? "\"\"" : sql::QuoteIdentifier(constant.text);
+    }
+  }
+  return value;
+}
+
 Status Session::Impl::RunSet(const ast::VariableSetStmt& statement, ResultSink* sink,
                              std::string* tag) {
   *tag = statement.set_kind == ast::SetKind::kReset || statement.set_kind == ast::SetKind::kResetAll
@@ -55,8 +68,8 @@ Status Session::Impl::RunSet(const ast::VariableSetStmt& statement, ResultSink* 
     case ast::SetKind::kResetAll: settings.ResetAll(); return Status();
     case ast::SetKind::kReset:
     case ast::SetKind::kDefault:
-      if (statement.name == "role" || statement.name == "session_authorization")
-        user = session_user;
+      // RESET of the session's role takes SET ROLE along.
+      if (statement.name == "session_authorization") CELLAR_TRY(settings.Reset("role"));
       return settings.Reset(statement.name);
     case ast::SetKind::kTransaction:
       if (!in_block) {
@@ -89,27 +102,11 @@ Status Session::Impl::RunSet(const ast::VariableSetStmt& statement, ResultSink* 
     case ast::SetKind::kFromCurrent: return UnsupportedError("SET FROM CURRENT is not supported");
     case ast::SetKind::kValue: break;
   }
-  std::string value = statement.ValueText();
-  if (statement.name == "search_path") {
-    value.clear();
-    for (const ast::ExprPtr& item : statement.values) {
-      if (!value.empty()) value += ", ";
-      if (item->kind == ast::NodeKind::kConst) {
-        const auto& constant = item->As<ast::Const>();
-        value += constant.text.empty() ? "\"\"" : sql::QuoteIdentifier(constant.text);
-      }
-    }
-  }
+  std::string value = SettingText(statement);
   if (statement.name == "role" || statement.name == "session_authorization") {
-    if (value == "none" || value == "default") {
-      user = session_user;
-    } else {
-      if (!db->roles->Find(value)) {
-        return SqlError(Code::kNotFound, sqlstate::kInvalidParameterValue,
-                        "role \"{}\" does not exist", value);
-      }
-      user = value;
-    }
+    CELLAR_TRY(CheckRoleSetting(statement.name, value));
+    if (statement.name == "session_authorization")
+      CELLAR_TRY(settings.Set("role", "none", statement.local));
   }
   if (statement.name == "timezone" && statement.values.size() == 1 &&
       statement.values[0]->kind == ast::NodeKind::kTypeCast) {
@@ -207,6 +204,7 @@ Status Session::Impl::RunExplain(const ast::ExplainStmt& statement, const Prepar
     CELLAR_TRY_ASSIGN(plan, sql::PlanStatement(*query, context));
   }
   const auto planned = std::chrono::steady_clock::now();
+  CELLAR_TRY(CheckPlan(*plan));
   std::vector<std::string> lines;
   if (!explain.analyze) {
     lines = sql::ExplainPlan(*plan, explain, {});
@@ -313,6 +311,7 @@ Status Session::Impl::DeclareCursor(const ast::DeclareCursorStmt& statement,
   for (const ResultColumn& column : portal->columns) types.push_back(column.type);
   portal->rows.Reset(types);
   CELLAR_TRY(EnsureTransaction(false));
+  CELLAR_TRY(CheckPlan(*target->plan));
   CELLAR_TRY(RequireTables(*target->plan));
   sql::ExecEnvironment environment;
   environment.access = transaction->access.get();
@@ -482,6 +481,7 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
                                  std::string* tag) {
   const ast::Node& node = *prepared.statement->ast;
   *tag = prepared.statement->tag;
+  FollowRoles();
   switch (node.kind) {
     case ast::NodeKind::kTransaction:
       return RunTransactionStatement(node.As<ast::TransactionStmt>(), sink, tag);
@@ -598,6 +598,8 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
           portals.clear();
           statements.clear();
           settings.ResetAll();
+          CELLAR_TRY(settings.Reset("session_authorization"));
+          CELLAR_TRY(settings.Reset("role"));
           db->notifications.Unlisten(pid, "");
           DropTemporarySchema();
           temporary_namespace = {};
@@ -625,7 +627,12 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
         return RunSeal(statement, sink);
       return RunDdl(prepared, sink, tag);
     }
-    case ast::NodeKind::kCheckpoint: return db->engine->Sync();
+    case ast::NodeKind::kCheckpoint:
+      if (!HasPrivilegesOf(4544)) {
+        return SqlError(Code::kInvalid, sqlstate::kInsufficientPrivilege,
+                        "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT");
+      }
+      return db->engine->Sync();
     case ast::NodeKind::kLock: {
       if (!in_block) {
         return SqlError(Code::kInvalid, sqlstate::kNoActiveSqlTransaction,
@@ -639,6 +646,12 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
           return SqlError(Code::kNotFound, sqlstate::kUndefinedTable,
                           "relation \"{}\" does not exist", name.name);
         }
+        constexpr int kAccessShare = 1, kRowExclusive = 3;
+        const uint32_t writes = kUpdate | kDelete | kTruncate;
+        CELLAR_TRY(sql::CheckSchemaUse(*CurrentCatalog(), Scope(), name.schema));
+        CELLAR_TRY(CheckTable(*table, statement.mode == kAccessShare    ? uint32_t{kSelect}
+                                      : statement.mode <= kRowExclusive ? writes | kInsert
+                                                                        : writes));
         // Readers never wait for each other; conflicting writers are told at their commit.
         CELLAR_TRY(LockWholeTable(*table, statement.mode, statement.nowait));
       }
@@ -647,10 +660,6 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
     case ast::NodeKind::kReindex:
     case ast::NodeKind::kCluster: return Status();         // indexes are never out of order here
     case ast::NodeKind::kSetConstraints: return Status();  // all constraints are immediate
-    case ast::NodeKind::kGrant:
-      CELLAR_TRY(Notify(sink, Severity::kWarning, "01000",
-                        "privileges are not enforced yet: every role may do everything"));
-      return Status();
     case ast::NodeKind::kCreateExtension: {
       const std::string& name = node.As<ast::CreateExtensionStmt>().name;
       if (name == "plpgsql" && node.As<ast::CreateExtensionStmt>().if_not_exists) return Status();
@@ -664,7 +673,6 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
     case ast::NodeKind::kAlterEnum:
     case ast::NodeKind::kCreateDomain:
     case ast::NodeKind::kRefreshMatView:
-    case ast::NodeKind::kAlterDatabase:
     case ast::NodeKind::kOther:
       return UnsupportedError("{} is not supported", prepared.statement->tag);
     default: return RunDdl(prepared, sink, tag);
@@ -694,8 +702,21 @@ Status Session::Impl::RunVacuum(const ast::VacuumStmt& statement, ResultSink* si
     }
     if (table != nullptr) tables.push_back(std::move(table));
   }
+  const bool all = statement.tables.empty();
+  if (all) tables = CurrentCatalog()->ListAllTables();
+  std::vector<catalog::TablePtr> owned;
+  for (catalog::TablePtr& table : tables) {
+    catalog::NamespacePtr database = CurrentCatalog()->GetNamespace(database_id);
+    if (Owns(*table) || HasPrivilegesOf(OwnerOf(*database, true))) {
+      owned.push_back(std::move(table));
+    } else if (!all) {
+      CELLAR_TRY(Notify(sink, Severity::kWarning, "01000",
+                        fmt::format("permission denied to {} \"{}\", skipping it",
+                                    statement.vacuum ? "vacuum" : "analyze", table->name)));
+    }
+  }
+  tables = std::move(owned);
   if (statement.vacuum) {
-    if (statement.tables.empty()) tables = CurrentCatalog()->ListAllTables();
     CELLAR_TRY(SealTables(tables, full));
   }
   // Row counts come from the store whenever a plan is made; fresh ones are what ANALYZE is for.

@@ -30,6 +30,7 @@ Status Session::Impl::RunSetOptions(const ast::OwnStmt& statement) {
   CELLAR_TRY(EnsureTransaction(false));
   CELLAR_TRY(CheckWritable("ALTER"));
   CELLAR_TRY_ASSIGN(const catalog::NamespacePtr space, FindSpace(this, statement));
+  CELLAR_TRY(CheckOwner(*space));
   catalog::NamespaceDescriptor next = *space;
   for (const ast::Option& option : statement.options) {
     if (!IsZoneOption(option.name)) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <thread>
 
 #include "cellar/sql/expr/keyword_list.h"
@@ -284,6 +285,13 @@ Result<Datum> Sleep(EvalContext& context, double seconds) {
 
 // ---- Privileges: always asked as (role oid or NULL, object oid, [column,] privilege) ----
 
+// A role by its plain name, which is not parsed as an identifier is.
+Result<uint32_t> RoleByName(EvalContext& context, std::string_view name) {
+  std::string quoted = "\"";
+  for (char c : name) quoted.append(c == '"' ? 2 : 1, c);
+  return context.session->LookupReg(TypeId::kRegrole, quoted + "\"");
+}
+
 TypeId ObjectKind(std::string_view function) {
   if (function.find("schema") != std::string_view::npos) return TypeId::kRegnamespace;
   if (function.find("function") != std::string_view::npos) return TypeId::kRegproc;
@@ -302,83 +310,71 @@ Result<Datum> HasPrivilege(EvalContext& context, const Expr& call, Args a) {
   const FunctionSpec& spec = *call.function;
   const bool column = spec.name == "has_column_privilege";
   const size_t own = column ? 3 : 2;
-  Datum out[4];
+  // (role or NULL, object, [column's name or NULL, its number,] privilege)
+  std::vector<Datum> out(1);
   size_t next = a.size() > own ? 1 : 0;
   if (next == 1) {
     if (spec.args[0].id == TypeId::kOid) {
       out[0] = a[0];
+    } else if (spec.name != "pg_has_role" && a[0].bytes() == "public") {
+      out[0] = Datum::Int(0);
     } else {
-      CELLAR_TRY_ASSIGN(uint32_t role, context.session->LookupReg(TypeId::kRegrole, a[0].bytes()));
+      CELLAR_TRY_ASSIGN(uint32_t role, RoleByName(context, a[0].bytes()));
       out[0] = Datum::Int(role);
     }
   }
-  out[1] = a[next];
+  out.push_back(a[next]);
   const TypeId kind = ObjectKind(spec.name);
   if (spec.args[next].id != TypeId::kOid) {
-    if (kind == TypeId::kInvalid) {
-      out[1] = Datum::Int(0);  // databases, languages, table spaces: not told apart
+    if (kind == TypeId::kRegrole) {
+      CELLAR_TRY_ASSIGN(uint32_t role, RoleByName(context, a[next].bytes()));
+      out[1] = Datum::Int(role);
+    } else if (spec.name == "has_database_privilege") {
+      CELLAR_TRY_ASSIGN(
+          out[1], context.session->CatalogFunction("database_oid", {&a[next], 1}, context.arena()));
+    } else if (kind == TypeId::kInvalid) {
+      out[1] = Datum::Int(0);  // languages, table spaces: not told apart
     } else {
       CELLAR_TRY_ASSIGN(uint32_t object, context.session->LookupReg(kind, a[next].bytes()));
       out[1] = Datum::Int(object);
     }
   }
-  size_t count = 2;
-  for (size_t i = next + 1; i < a.size(); ++i) out[count++] = a[i];
-  return context.session->CatalogFunction(spec.name, {out, count}, context.arena());
+  if (column) {
+    const bool by_number = spec.args[next + 1].id == TypeId::kInt2;
+    out.push_back(by_number ? Datum() : a[next + 1]);
+    out.push_back(by_number ? a[next + 1] : Datum());
+  }
+  out.push_back(a.back());
+  return context.session->CatalogFunction(spec.name, out, context.arena());
 }
 
 void AddPrivileges(Registry& r) {
-  for (const char* s : {"has_table_privilege(text, text) bool",
-                        "has_table_privilege(oid, text) bool",
-                        "has_table_privilege(name, text, text) bool",
-                        "has_table_privilege(name, oid, text) bool",
-                        "has_table_privilege(oid, text, text) bool",
-                        "has_table_privilege(oid, oid, text) bool",
-                        "has_any_column_privilege(text, text) bool",
-                        "has_any_column_privilege(oid, text) bool",
-                        "has_any_column_privilege(name, text, text) bool",
-                        "has_any_column_privilege(name, oid, text) bool",
-                        "has_sequence_privilege(text, text) bool",
-                        "has_sequence_privilege(oid, text) bool",
-                        "has_sequence_privilege(name, text, text) bool",
-                        "has_sequence_privilege(name, oid, text) bool",
-                        "has_schema_privilege(text, text) bool",
-                        "has_schema_privilege(oid, text) bool",
-                        "has_schema_privilege(name, text, text) bool",
-                        "has_schema_privilege(name, oid, text) bool",
-                        "has_schema_privilege(oid, oid, text) bool",
-                        "has_database_privilege(text, text) bool",
-                        "has_database_privilege(oid, text) bool",
-                        "has_database_privilege(name, text, text) bool",
-                        "has_database_privilege(name, oid, text) bool",
-                        "has_function_privilege(text, text) bool",
-                        "has_function_privilege(oid, text) bool",
-                        "has_function_privilege(name, text, text) bool",
-                        "has_function_privilege(name, oid, text) bool",
-                        "has_type_privilege(text, text) bool",
-                        "has_type_privilege(oid, text) bool",
-                        "has_type_privilege(name, text, text) bool",
-                        "has_type_privilege(name, oid, text) bool",
-                        "has_language_privilege(text, text) bool",
-                        "has_language_privilege(oid, text) bool",
-                        "has_language_privilege(name, oid, text) bool",
-                        "has_tablespace_privilege(text, text) bool",
-                        "has_tablespace_privilege(oid, text) bool",
-                        "has_tablespace_privilege(name, oid, text) bool",
-                        "has_foreign_data_wrapper_privilege(oid, text) bool",
-                        "has_server_privilege(oid, text) bool",
-                        "has_column_privilege(text, text, text) bool",
-                        "has_column_privilege(text, int2, text) bool",
-                        "has_column_privilege(oid, text, text) bool",
-                        "has_column_privilege(oid, int2, text) bool",
-                        "pg_has_role(name, text) bool",
-                        "pg_has_role(oid, text) bool",
-                        "pg_has_role(name, name, text) bool",
-                        "pg_has_role(name, oid, text) bool",
-                        "pg_has_role(oid, name, text) bool",
-                        "pg_has_role(oid, oid, text) bool"}) {
-    r.Add(s, HasPrivilege, kStable);
+  auto add = [&](const std::string& name, const std::string& args) {
+    // Specs point into their signatures.
+    static std::deque<std::string> signatures;
+    signatures.push_back(name + "(" + args + ", text) bool");
+    r.Add(signatures.back(), HasPrivilege, kStable);
+  };
+  for (const char* object :
+       {"table", "any_column", "sequence", "schema", "database", "function", "type", "language",
+        "tablespace", "foreign_data_wrapper", "server", "column"}) {
+    const std::string name = std::string("has_") + object + "_privilege";
+    for (const char* role : {"", "name, ", "oid, "}) {
+      for (const char* target : {"text", "oid"}) {
+        const std::string args = std::string(role) + target;
+        if (std::string_view(object) != "column") {
+          add(name, args);
+          continue;
+        }
+        add(name, args + ", text");
+        add(name, args + ", int2");
+      }
+    }
   }
+  for (const char* args : {"name", "oid", "name, name", "name, oid", "oid, name", "oid, oid"}) {
+    add("pg_has_role", args);
+  }
+  r.Add("acldefault(char, oid) aclitem[]", FromCatalog, kStable);
 }
 
 void AddCatalog(Registry& r) {
@@ -528,6 +524,77 @@ void AddCatalog(Registry& r) {
 
 Result<Rows> NoRows(EvalContext&, const Expr&, Args) { return Rows(); }
 
+// The name at the start of an aclitem's text, which goes.
+std::string TakeAclRole(std::string_view* text) {
+  std::string name;
+  bool quoted = false;
+  while (!text->empty()) {
+    const char c = text->front();
+    if (c == '"') {
+      if (quoted && text->size() > 1 && (*text)[1] == '"') {
+        name += c;
+        text->remove_prefix(1);
+      } else {
+        quoted = !quoted;
+      }
+    } else if (!quoted && (c == '=' || c == '/')) {
+      break;
+    } else {
+      name += c;
+    }
+    text->remove_prefix(1);
+  }
+  return name;
+}
+
+// "alice=r*w/bob" as rows (grantor, grantee, privilege, grantable).
+Result<Rows> AclExplode(EvalContext& context, const Expr&, Args a) {
+  if (context.session == nullptr) return NoSession();
+  struct Letter {
+    char letter;
+    std::string_view name;
+  };
+  static constexpr Letter kLetters[] = {{'a', "INSERT"},  {'r', "SELECT"},      {'w', "UPDATE"},
+                                        {'d', "DELETE"},  {'D', "TRUNCATE"},    {'x', "REFERENCES"},
+                                        {'t', "TRIGGER"}, {'X', "EXECUTE"},     {'U', "USAGE"},
+                                        {'C', "CREATE"},  {'T', "TEMPORARY"},   {'c', "CONNECT"},
+                                        {'s', "SET"},     {'A', "ALTER SYSTEM"}};
+  const Type oid = MakeType(TypeId::kOid), text = MakeType(TypeId::kText);
+  auto role = [&](const std::string& name) -> Result<uint32_t> {
+    if (name.empty()) return 0u;
+    if (name.find_first_not_of("0123456789") == std::string::npos)
+      return context.session->LookupReg(TypeId::kRegrole, name);
+    return RoleByName(context, name);
+  };
+  Rows rows;
+  ArrayView items(a[0].bytes(), MakeType(TypeId::kAclitem));
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (items.IsNull(i)) continue;
+    std::string_view item = items.Get(i).bytes();
+    CELLAR_TRY_ASSIGN(uint32_t grantee, role(TakeAclRole(&item)));
+    const size_t slash = item.find('/');
+    if (item.empty() || item.front() != '=' || slash == std::string_view::npos) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidTextRepresentation,
+                      "invalid aclitem: \"{}\"", items.Get(i).bytes());
+    }
+    const std::string_view letters = item.substr(1, slash - 1);
+    item.remove_prefix(slash + 1);
+    CELLAR_TRY_ASSIGN(uint32_t grantor, role(TakeAclRole(&item)));
+    for (size_t k = 0; k < letters.size(); ++k) {
+      for (const Letter& letter : kLetters) {
+        if (letter.letter != letters[k]) continue;
+        std::vector<Value>& row = rows.emplace_back();
+        row.emplace_back(oid, Datum::Int(grantor));
+        row.emplace_back(oid, Datum::Int(grantee));
+        row.emplace_back(text, Datum::Bytes(letter.name));
+        row.emplace_back(MakeType(TypeId::kBool),
+                         Datum::Bool(k + 1 < letters.size() && letters[k + 1] == '*'));
+      }
+    }
+  }
+  return rows;
+}
+
 // {a=1,b=2} as (name, value) rows.
 Result<Rows> Options(EvalContext&, const Expr&, Args a) {
   Rows rows;
@@ -586,9 +653,9 @@ void AddSets(Registry& r) {
       {"baredesc", text}};
   r.AddSet("pg_options_to_table(text[]) setof record", Options, kStable).set_columns = {
       {"option_name", text}, {"option_value", text}};
-  // There are no grants apart from the owner's and no partitions, so these have no rows.
-  r.AddSet("aclexplode(aclitem[]) setof record", NoRows, kStable).set_columns = {
+  r.AddSet("aclexplode(aclitem[]) setof record", AclExplode, kStable).set_columns = {
       {"grantor", oid}, {"grantee", oid}, {"privilege_type", text}, {"is_grantable", boolean}};
+  // There are no partitions, so these have no rows.
   r.AddSet("pg_partition_ancestors(regclass) setof regclass", NoRows, kStable).set_columns = {
       {"relid", regclass}};
   r.AddSet("pg_partition_tree(regclass) setof record", NoRows, kStable).set_columns = {
