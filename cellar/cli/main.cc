@@ -59,6 +59,10 @@ struct ServeCommand {
                       "ask users of this machine for a password too");
     command->add_flag("--allow-plaintext", options.allow_plaintext,
                       "let other machines connect without TLS");
+    command
+        ->add_option("--hba", options.hba_file,
+                     "rules of who may connect, as pg_hba.conf; default: hba.conf in the store")
+        ->check(CLI::ExistingFile);
     command->final_callback([this] { code = Run(); });
   }
   int Run() {

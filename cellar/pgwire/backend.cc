@@ -69,6 +69,9 @@ class DatabaseHost : public Host {
     return database_->PasswordVerifier(role);
   }
   bool RoleExists(std::string_view role) override { return database_->RoleExists(role); }
+  bool IsMember(std::string_view user, std::string_view role) override {
+    return database_->IsMember(user, role);
+  }
 
  private:
   session::Database* database_;

@@ -56,6 +56,8 @@ class Host {
   virtual bool Cancel(int32_t pid, int32_t secret) = 0;
   virtual std::optional<std::string> PasswordVerifier(std::string_view role) = 0;
   virtual bool RoleExists(std::string_view role) = 0;
+  // Whether `user` is `role` or was granted it, if through others.
+  virtual bool IsMember(std::string_view user, std::string_view role) = 0;
 };
 
 // `database` outlives the host and its conversations.

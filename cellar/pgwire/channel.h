@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cellar/pgwire/frames.h"
+#include "cellar/pgwire/hba.h"
 #include "cellar/pgwire/transport.h"
 
 namespace cellar::pgwire {
@@ -39,6 +40,8 @@ class Gate {
   virtual bool stopping() const = 0;
   // Null: no TLS.
   virtual std::shared_ptr<const TlsContext> tls() const = 0;
+  // Null: WireOptions say who may come in.
+  virtual std::shared_ptr<const HbaRules> hba() const = 0;
 };
 
 // One thread at a time.

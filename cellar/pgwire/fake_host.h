@@ -193,6 +193,7 @@ class FakeHost : public Host {
   bool RoleExists(std::string_view role) override {
     return role == "cellar" || verifiers.count(role) != 0;
   }
+  bool IsMember(std::string_view user, std::string_view role) override { return user == role; }
   void CancelAll() {
     std::lock_guard lock(mutex_);
     for (auto& [pid, conversation] : conversations_) conversation->Cancel();

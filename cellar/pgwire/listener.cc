@@ -156,6 +156,7 @@ class Served : public Gate {
   milliseconds LoginFailed(const Peer& peer, std::string_view user) override;
   bool stopping() const override;
   std::shared_ptr<const TlsContext> tls() const override;
+  std::shared_ptr<const HbaRules> hba() const override;
 
   void Serve();
 
@@ -178,7 +179,8 @@ class ThreadListener : public Listener {
         sockets_(std::move(sockets)),
         wake_(::eventfd(0, EFD_CLOEXEC)),
         port_(PortOf(sockets_.front().fd())),
-        tls_(options.tls) {
+        tls_(options.tls),
+        hba_(options.hba) {
     acceptor_ = std::thread([this] { Accept(); });
   }
   ~ThreadListener() override { Stop(milliseconds(0)); }
@@ -191,6 +193,10 @@ class ThreadListener : public Listener {
   void SetTls(std::shared_ptr<const TlsContext> tls) override {
     std::lock_guard lock(mutex_);
     tls_ = std::move(tls);
+  }
+  void SetHba(std::shared_ptr<const HbaRules> hba) override {
+    std::lock_guard lock(mutex_);
+    hba_ = std::move(hba);
   }
   bool Stop(milliseconds grace) override;
 
@@ -219,6 +225,7 @@ class ThreadListener : public Listener {
   size_t admitted_ = 0, half_open_ = 0;
   std::map<std::string, size_t, std::less<>> half_open_by_address_;
   std::shared_ptr<const TlsContext> tls_;
+  std::shared_ptr<const HbaRules> hba_;
   struct Failures {
     int count = 0;
     Clock::time_point last;
@@ -262,6 +269,11 @@ bool Served::stopping() const { return listener_->stopping_.load(std::memory_ord
 std::shared_ptr<const TlsContext> Served::tls() const {
   std::lock_guard lock(listener_->mutex_);
   return listener_->tls_;
+}
+
+std::shared_ptr<const HbaRules> Served::hba() const {
+  std::lock_guard lock(listener_->mutex_);
+  return listener_->hba_;
 }
 
 void Served::Serve() {

@@ -137,9 +137,54 @@ bool Authenticate(Channel* channel, const StartupRequest& request, const Peer& p
   return true;
 }
 
+// `stored`: the role's verifier; none, or one that does not read, and no password is right.
+bool AuthenticateByPassword(Channel* channel, const StartupRequest& request, const Peer& peer,
+                            const WireOptions& options, std::optional<std::string> stored,
+                            Gate* gate) {
+  std::optional<ScramVerifier> verifier;
+  if (stored) verifier = ParseScramVerifier(*stored);
+  const bool doomed = !verifier.has_value();
+  if (doomed) verifier = MockVerifier(request.user, options.mock_secret);
+  return Authenticate(channel, request, peer, std::move(*verifier), doomed, gate);
+}
+
+// As Authorize, by the rules of a file.
+bool AuthorizeByRules(Channel* channel, const StartupRequest& request, const Peer& peer,
+                      const WireOptions& options, const HbaRules& rules, Host* host, Gate* gate) {
+  HbaClient client;
+  client.address = peer.address;
+  client.encrypted = channel->secure != nullptr;
+  client.user = request.user;
+  client.database = request.database;
+  const HbaRule* rule = rules.Find(client, [&](std::string_view user, std::string_view role) {
+    return host->IsMember(user, role);
+  });
+  if (rule == nullptr || rule->method == HbaMethod::kReject) {
+    Refuse(SqlError(
+               Code::kInvalid, sqlstate::kInvalidAuthorization,
+               "{} host \"{}\", user \"{}\", database \"{}\", {}",
+               rule == nullptr ? "no pg_hba.conf entry for" : "pg_hba.conf rejects connection for",
+               peer.address, request.user, request.database,
+               client.encrypted ? "SSL encryption" : "no encryption"),
+           channel);
+    return false;
+  }
+  if (rule->method == HbaMethod::kTrust) {
+    if (host->RoleExists(request.user)) return true;
+    Refuse(SqlError(Code::kInvalid, sqlstate::kInvalidAuthorization, "role \"{}\" does not exist",
+                    request.user),
+           channel);
+    return false;
+  }
+  return AuthenticateByPassword(channel, request, peer, options,
+                                host->PasswordVerifier(request.user), gate);
+}
+
 // Whether and how this client may come in. False: refused, and told so.
 bool Authorize(Channel* channel, const StartupRequest& request, const Peer& peer,
                const WireOptions& options, Host* host, Gate* gate) {
+  if (std::shared_ptr<const HbaRules> rules = gate->hba())
+    return AuthorizeByRules(channel, request, peer, options, *rules, host, gate);
   if (!peer.loopback && options.require_tls_off_loopback && channel->secure == nullptr) {
     Refuse(SqlError(Code::kInvalid, sqlstate::kInvalidAuthorization,
                     "connection from host \"{}\" is not encrypted", peer.address)
@@ -155,11 +200,7 @@ bool Authorize(Channel* channel, const StartupRequest& request, const Peer& peer
            channel);
     return false;
   }
-  std::optional<ScramVerifier> verifier;
-  if (stored) verifier = ParseScramVerifier(*stored);
-  const bool doomed = !verifier.has_value();
-  if (doomed) verifier = MockVerifier(request.user, options.mock_secret);
-  return Authenticate(channel, request, peer, std::move(*verifier), doomed, gate);
+  return AuthenticateByPassword(channel, request, peer, options, std::move(stored), gate);
 }
 
 }  // namespace

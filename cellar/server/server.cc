@@ -8,6 +8,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 
 #include "cellar/kv/store_header.h"
 #include "cellar/pgwire/listener.h"
@@ -67,12 +68,30 @@ std::string UrlHost(const std::string& host) {
 
 void Log(const std::string& text) { std::fprintf(stderr, "cellar: %s\n", text.c_str()); }
 
-// Waits for a signal that ends the server, reloading the certificate meanwhile.
-void WaitForEnd(const sigset_t& signals, const ServeOptions& options, pgwire::Listener* listener) {
+// Where the rules are; empty: there are none.
+std::string HbaPath(const ServeOptions& options) {
+  if (!options.hba_file.empty() || options.store.directory.empty()) return options.hba_file;
+  std::string path = options.store.directory + "/hba.conf";
+  std::error_code error;
+  return std::filesystem::exists(path, error) ? path : std::string();
+}
+
+// Waits for a signal that ends the server, reading certificate and rules again meanwhile.
+void WaitForEnd(const sigset_t& signals, const ServeOptions& options, const std::string& hba_path,
+                pgwire::Listener* listener) {
   while (true) {
     int signal = 0;
     if (::sigwait(&signals, &signal) != 0) continue;
     if (signal != SIGHUP) return;
+    if (!hba_path.empty()) {
+      auto rules = pgwire::HbaRules::Load(hba_path);
+      if (rules.ok()) {
+        listener->SetHba(*rules);
+        Log("connection rules loaded");
+      } else {
+        Log("the connection rules stay as they were: " + rules.status().ToString());
+      }
+    }
     auto tls = MakeTls(options);
     if (tls.ok()) {
       listener->SetTls(*tls);
@@ -111,23 +130,31 @@ Status Serve(const ServeOptions& options,
   RaiseFileLimit();
   CELLAR_TRY_ASSIGN(std::shared_ptr<const pgwire::TlsContext> tls, MakeTls(options));
   CELLAR_TRY_ASSIGN(std::unique_ptr<session::Database> database, OpenDatabase(options.store));
+  const std::string hba_path = HbaPath(options);
+  std::shared_ptr<const pgwire::HbaRules> rules;
+  if (!hba_path.empty()) {
+    CELLAR_TRY_ASSIGN(rules, pgwire::HbaRules::Load(hba_path));
+  }
   std::unique_ptr<pgwire::Host> host = pgwire::MakeHost(database.get());
   pgwire::ListenerOptions listen;
   listen.host = options.host;
   listen.port = options.port;
   listen.tls = std::move(tls);
+  listen.hba = rules;
   listen.max_connections = options.max_connections;
   listen.wire.trust_loopback = !options.always_ask_password;
   listen.wire.require_tls_off_loopback = !options.allow_plaintext;
   listen.wire.mock_secret = MockSecret(database->engine());
   CELLAR_TRY_ASSIGN(std::unique_ptr<pgwire::Listener> listener,
                     pgwire::Listener::Start(host.get(), listen));
-  if (!options.always_ask_password) {
+  if (rules != nullptr) {
+    Log("connection rules of \"" + hba_path + "\"");
+  } else if (!options.always_ask_password) {
     Log("users of this machine need no password for roles that have none");
   }
   ready(fmt::format("postgresql://{}@{}:{}/{}", kDefaultUser, UrlHost(options.host),
                     listener->port(), kDefaultDatabase));
-  WaitForEnd(signals, options, listener.get());
+  WaitForEnd(signals, options, hba_path, listener.get());
   Log("shutting down");
   database->BeginShutdown();
   if (!listener->Stop(options.shutdown_grace)) Log("some connections had to be broken off");

@@ -24,6 +24,9 @@ struct ServeOptions {
   bool always_ask_password = false;
   // Let other machines come in unencrypted.
   bool allow_plaintext = false;
+  // Rules of who may connect, as pg_hba.conf; they replace the two choices above. Empty: `hba.conf`
+  // in the store's directory, if there is one.
+  std::string hba_file;
   std::chrono::milliseconds shutdown_grace{10000};
 };
 
@@ -31,9 +34,10 @@ struct ServeOptions {
 Result<std::pair<std::string, uint16_t>> ParseListenAddress(std::string_view text);
 
 // Runs until SIGTERM or SIGINT, then ends all sessions, closes the store and returns OK; a second
-// signal shortens the wait. SIGHUP reads the certificate again. `ready` is called with the URL once
-// connections are accepted. Blocks these signals in the whole process; call it before other threads
-// are started. Errors: of the store, the certificate or the address; nothing runs then.
+// signal shortens the wait. SIGHUP reads the certificate and the rules again. `ready` is called
+// with the URL once connections are accepted. Blocks these signals in the whole process; call it
+// before other threads are started. Errors: of the store, the certificate or the address; nothing
+// runs then.
 Status Serve(const ServeOptions& options, const std::function<void(const std::string& url)>& ready);
 
 }  // namespace cellar::server
