@@ -112,12 +112,18 @@ uint64_t KnownVersion(const CatalogSnapshot::Data& data, const AnyDescriptor& ob
 // Newest wins: publishes of two transactions may come in either order.
 void SetIfNewer(const AnyDescriptor& object, CatalogSnapshot::Data* data) {
   if (KnownVersion(*data, object) > CommitVersionOf(object)) return;
+  if (object.removed) {
+    if (object.table) data->Remove(*object.table);
+    if (object.space) data->Remove(*object.space);
+    return;
+  }
   if (object.table) data->Set(object.table);
   if (object.space) data->Set(object.space);
 }
 
 AnyDescriptor WithCommitVersion(const AnyDescriptor& object, uint64_t version) {
   AnyDescriptor out;
+  out.removed = object.removed;
   if (object.table) {
     TableDescriptor table = *object.table;
     table.commit_version = version;
@@ -161,14 +167,18 @@ Result<AnyDescriptor> Watch(kv::Engine* engine, AnyDescriptor object) {
 
 Status WatchAll(kv::Engine* engine, CatalogSnapshot::Data* data) {
   std::vector<AnyDescriptor> objects;
-  data->namespaces.VisitAll([&](uint64_t, const NamespacePtr& space) {
+  auto add_space = [&](uint64_t, const NamespacePtr& space) {
     objects.push_back({nullptr, space});
     return true;
-  });
-  data->tables.VisitAll([&](uint64_t, const TablePtr& table) {
+  };
+  data->namespaces.VisitAll(add_space);
+  data->dropped_namespaces.VisitAll(add_space);
+  auto add_table = [&](uint64_t, const TablePtr& table) {
     objects.push_back({table, nullptr});
     return true;
-  });
+  };
+  data->tables.VisitAll(add_table);
+  data->dropped_tables.VisitAll(add_table);
   for (AnyDescriptor& object : objects) {
     CELLAR_TRY_ASSIGN(AnyDescriptor watched, Watch(engine, object));
     if (CommitVersionOf(watched) == CommitVersionOf(object)) continue;
@@ -231,6 +241,10 @@ void Catalog::Publish(const CatalogEditor& editor, uint64_t commit_version) {
   for (const AnyDescriptor& change : changes) {
     AnyDescriptor object = WithCommitVersion(change, commit_version);
     // If it cannot be read again now, those who use it learn so themselves.
+    if (object.removed) {
+      SetIfNewer(object, data.get());
+      continue;
+    }
     if (Result<AnyDescriptor> watched = Watch(impl_->engine, object); watched.ok()) {
       object = std::move(watched).value();
     }

@@ -47,8 +47,11 @@ class CatalogSnapshot {
   std::string PathOf(NamespaceId id) const;
   // Dropped objects whose descriptors are still kept, in id order.
   std::vector<TablePtr> ListDroppedTables() const;
+  std::vector<NamespacePtr> ListDroppedNamespaces() const;
   TablePtr GetDroppedTable(TableId id) const;
   NamespacePtr GetDroppedNamespace(NamespaceId id) const;
+  // The table, living or dropped, whose rows lie under this table id.
+  TablePtr GetTableByStorage(TableId storage) const;
   // Grows with every published change.
   uint64_t generation() const;
 
@@ -62,6 +65,14 @@ class CatalogSnapshot {
 using SnapshotPtr = std::shared_ptr<const CatalogSnapshot>;
 
 class Catalog;
+
+// What a drop writes down of itself, for those who list the bin and empty it.
+struct DropMark {
+  int64_t ticks = 0;   // TableDescriptor::dropped_at_ticks
+  uint64_t group = 0;  // CatalogEditor::AllocateId, once a statement
+  std::optional<int64_t> keep_micros;
+  std::string by;
+};
 
 // Changes to the catalog inside one transaction. One thread at a time. Errors carry PostgreSQL's
 // SQLSTATEs (42P07 a relation of that name exists, 42P06 schema, 42P04 database, ...). Every call
@@ -83,7 +94,14 @@ class CatalogEditor {
   Status UpdateNamespace(NamespaceDescriptor space);
   // Must be empty of living objects (2BP01 otherwise). Frees the name, marks the descriptor, keeps
   // the data.
-  Status DropNamespace(NamespaceId id);
+  Status DropNamespace(NamespaceId id, const DropMark& mark = {});
+  // Gives a dropped one its life back; its parent must live. What was in it stays dropped. 42P04 or
+  // 42P06 when the name is taken.
+  Status UndropNamespace(NamespaceId id, std::string_view new_name);
+  // Changes a dropped one: how long it is kept, or its state to kCollecting.
+  Status UpdateDroppedNamespace(NamespaceDescriptor space);
+  // Deletes the descriptor of a dropped one, for ever.
+  Status RemoveNamespace(NamespaceId id);
 
   // Fills in id, oids, version, ids of columns and indexes that are zero, the first row format;
   // checks names (also of its indexes) against the namespace. `table.parent` and `table.name` are
@@ -93,7 +111,20 @@ class CatalogEditor {
   // columns changed). A changed name or parent moves the name record.
   Result<TablePtr> UpdateTable(TableDescriptor table);
   // Frees the name, marks the descriptor, keeps the data.
-  Status DropTable(TableId id);
+  Status DropTable(TableId id, const DropMark& mark = {});
+  // Gives `table`, a copy of a dropped descriptor with what shall be changed of it (name, parent,
+  // names of indexes, foreign keys), its life back. 42P07 when a name is taken.
+  Result<TablePtr> UndropTable(TableDescriptor table);
+  // Changes a dropped one, as UpdateDroppedNamespace.
+  Status UpdateDroppedTable(TableDescriptor table);
+  // Deletes the descriptor, of a dropped one or of a living one with its names, for ever. The data
+  // is the caller's to delete.
+  Status RemoveTable(TableId id);
+  // Moves the rows of a table into the bin, as a dropped table of their own: the table goes on with
+  // none.
+  Status TruncateTable(TableId id, const DropMark& mark);
+  // A sequence begins anew: its state lies under a new id.
+  Status RestartSequence(TableId id);
 
   // An id from the catalog's one sequence, for oids of constraints. Cost: none per id, one engine
   // write per block.
@@ -111,6 +142,9 @@ class CatalogEditor {
   struct Impl;
   Status WriteNamespace(const NamespaceDescriptor& old, NamespaceDescriptor space);
   Result<TablePtr> WriteTable(const TableDescriptor* old, TableDescriptor table);
+  // The dropped object, demanded to be unchanged at the commit; 55000 once it is being collected.
+  Result<TablePtr> RequireDropped(TableId id);
+  Result<NamespacePtr> RequireDropped(NamespaceId id);
   Status FillIn(const TableDescriptor* old, TableDescriptor* table);
   Status FillOid(uint32_t* oid);
   std::unique_ptr<Impl> impl_;

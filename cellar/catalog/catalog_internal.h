@@ -34,6 +34,7 @@ Result<uint64_t> DecodeIdSequence(std::string_view bytes);
 struct AnyDescriptor {
   TablePtr table;
   NamespacePtr space;
+  bool removed = false;  // of a change: the record is gone
 };
 Result<AnyDescriptor> DecodeAny(std::string_view bytes, uint64_t commit_version);
 

@@ -144,6 +144,12 @@ struct ForeignKey {
   bool validated = true;  // as in CheckConstraint
 };
 
+// A foreign key that DROP .. CASCADE took from a table that lives on.
+struct LostForeignKey {
+  TableId table;
+  ForeignKey key;
+};
+
 // Columns whose values lie under one key of a row. Those in no group are in group 0.
 struct ColumnGroup {
   uint32_t id = 0;  // local to the table, never reused
@@ -209,6 +215,9 @@ struct TableDescriptor {
   int64_t dropped_at_ticks = 0;  // of the store's own clock, which only grows while it is open
   uint64_t drop_group = 0;       // shared by all that one statement dropped
   bool truncated = false;        // the rows that a TRUNCATE took; the table itself lives on
+  std::optional<int64_t> keep_micros;     // how long it stays in the bin; unset: the built-in time
+  std::string dropped_by;                 // a role
+  std::vector<LostForeignKey> lost_keys;  // that referenced it; they come back with it
   RelationKind kind = RelationKind::kTable;
   Layout layout = Layout::kRow;
   std::vector<ColumnDescriptor> columns;  // by ordinal; dropped ones keep their place
@@ -260,6 +269,8 @@ struct NamespaceDescriptor {
   int64_t dropped_at_micros = 0;
   int64_t dropped_at_ticks = 0;  // as in TableDescriptor
   uint64_t drop_group = 0;
+  std::optional<int64_t> keep_micros;  // as in TableDescriptor
+  std::string dropped_by;
   std::string owner;
   Acl acl;
   std::vector<DefaultAcl> default_acls;

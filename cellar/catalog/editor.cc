@@ -132,6 +132,30 @@ Status NamespaceNotEmpty(const NamespaceDescriptor& space) {
       .WithHint("Use DROP ... CASCADE to drop the dependent objects too.");
 }
 
+template <typename Descriptor>
+void MarkDropped(const DropMark& mark, Descriptor* object) {
+  object->state = ObjectState::kDropped;
+  object->dropped_at_micros = NowMicros();
+  object->dropped_at_ticks = mark.ticks;
+  object->drop_group = mark.group;
+  object->keep_micros = mark.keep_micros;
+  object->dropped_by = mark.by;
+}
+
+template <typename Descriptor>
+void MarkLiving(Descriptor* object) {
+  object->state = ObjectState::kPublic;
+  object->dropped_at_micros = object->dropped_at_ticks = 0;
+  object->drop_group = 0;
+  object->keep_micros.reset();
+  object->dropped_by.clear();
+}
+
+Status IsCollected(std::string_view name) {
+  return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                  "\"{}\" is being deleted from the recycle bin", name);
+}
+
 }  // namespace
 
 std::string CounterNameOf(const TableDescriptor& table) {
@@ -157,8 +181,13 @@ Names NamesOf(const TableDescriptor& table) {
 void CatalogEditor::Impl::Push(AnyDescriptor change) {
   State next = now();
   next.data = std::make_shared<CatalogSnapshot::Data>(*now().data);
-  if (change.table) next.data->Set(change.table);
-  if (change.space) next.data->Set(change.space);
+  if (change.removed) {
+    if (change.table) next.data->Remove(*change.table);
+    if (change.space) next.data->Remove(*change.space);
+  } else {
+    if (change.table) next.data->Set(change.table);
+    if (change.space) next.data->Set(change.space);
+  }
   ++next.data->generation;
   next.snapshot = std::make_shared<const CatalogSnapshot>(next.data);
   // One entry an object, so that a transaction of many changes publishes each object once.
@@ -236,10 +265,12 @@ Status CatalogEditor::WriteNamespace(const NamespaceDescriptor& old, NamespaceDe
   kv::Transaction* transaction = impl_->transaction;
   CELLAR_TRY(RequireNamespace(old, transaction));
   const bool living = space.state == ObjectState::kPublic;
-  if (living && space.name != old.name) {
+  const bool lived = old.state == ObjectState::kPublic;
+  const bool moved = space.name != old.name || space.parent != old.parent;
+  if (living && (!lived || moved)) {
     CELLAR_TRY(SetNamespaceName(space.parent, space.name, space.id.value, transaction));
   }
-  if (!living || space.name != old.name) {
+  if (lived && (!living || moved)) {
     CELLAR_TRY(SetNamespaceName(old.parent, old.name, 0, transaction));
   }
   space.version = old.version + 1;
@@ -251,7 +282,7 @@ Status CatalogEditor::WriteNamespace(const NamespaceDescriptor& old, NamespaceDe
   return Status();
 }
 
-Status CatalogEditor::DropNamespace(NamespaceId id) {
+Status CatalogEditor::DropNamespace(NamespaceId id, const DropMark& mark) {
   CELLAR_TRY_ASSIGN(NamespacePtr old, LivingNamespace(*snapshot(), id));
   if (id == kRootNamespace) return InvalidError("the root namespace cannot be dropped");
   // Every name in it; a name key of the namespace is `name-` int(id) and then TEXT.
@@ -268,9 +299,46 @@ Status CatalogEditor::DropNamespace(NamespaceId id) {
   if (any) return NamespaceNotEmpty(*old);
   CELLAR_TRY(impl_->transaction->AddReadConflict(range.start, range.end));
   NamespaceDescriptor space = *old;
-  space.state = ObjectState::kDropped;
-  space.dropped_at_micros = NowMicros();
+  MarkDropped(mark, &space);
   return WriteNamespace(*old, std::move(space));
+}
+
+Result<NamespacePtr> CatalogEditor::RequireDropped(NamespaceId id) {
+  NamespacePtr old = snapshot()->GetDroppedNamespace(id);
+  if (old == nullptr) {
+    return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName,
+                    "namespace {} is not in the recycle bin", id.value);
+  }
+  CELLAR_TRY(RequireNamespace(*old, impl_->transaction));
+  return old;
+}
+
+Status CatalogEditor::UndropNamespace(NamespaceId id, std::string_view new_name) {
+  CELLAR_TRY_ASSIGN(NamespacePtr old, RequireDropped(id));
+  if (old->state == ObjectState::kCollecting) return IsCollected(old->name);
+  CELLAR_TRY_ASSIGN(NamespacePtr holder, LivingNamespace(*snapshot(), old->parent));
+  CELLAR_TRY(CheckNamespaceName(*holder, new_name));
+  if (holder->parent == kRootNamespace && new_name == "public") {
+    return NamespaceExists(holder->id, new_name);
+  }
+  CELLAR_TRY(RequireNamespace(*holder, impl_->transaction));
+  NamespaceDescriptor space = *old;
+  space.name = new_name;
+  MarkLiving(&space);
+  return WriteNamespace(*old, std::move(space));
+}
+
+Status CatalogEditor::UpdateDroppedNamespace(NamespaceDescriptor space) {
+  CELLAR_TRY_ASSIGN(NamespacePtr old, RequireDropped(space.id));
+  if (old->state == ObjectState::kCollecting) return IsCollected(old->name);
+  return WriteNamespace(*old, std::move(space));
+}
+
+Status CatalogEditor::RemoveNamespace(NamespaceId id) {
+  CELLAR_TRY_ASSIGN(NamespacePtr old, RequireDropped(id));
+  CELLAR_TRY(impl_->transaction->Delete(codec::DescriptorKey(id.value)));
+  impl_->Push(AnyDescriptor{nullptr, std::move(old), true});
+  return Status();
 }
 
 Status CatalogEditor::FillIn(const TableDescriptor* old, TableDescriptor* table) {
@@ -311,7 +379,8 @@ Status CatalogEditor::FillOid(uint32_t* oid) {
 
 Result<TablePtr> CatalogEditor::WriteTable(const TableDescriptor* old, TableDescriptor table) {
   const bool living = table.state == ObjectState::kPublic;
-  const Names before = old != nullptr ? NamesOf(*old) : Names();
+  const bool lived = old != nullptr && old->state == ObjectState::kPublic;
+  const Names before = lived ? NamesOf(*old) : Names();
   const Names after = living ? NamesOf(table) : Names();
   CELLAR_TRY(MoveNames(before, after, impl_->transaction));
   table.commit_version = kUncommitted;
@@ -358,7 +427,7 @@ Result<TablePtr> CatalogEditor::UpdateTable(TableDescriptor table) {
   return WriteTable(old.get(), std::move(table));
 }
 
-Status CatalogEditor::DropTable(TableId id) {
+Status CatalogEditor::DropTable(TableId id, const DropMark& mark) {
   TablePtr old = snapshot()->GetTable(id);
   if (old == nullptr) {
     return SqlError(Code::kNotFound, sqlstate::kUndefinedTable,
@@ -367,9 +436,100 @@ Status CatalogEditor::DropTable(TableId id) {
   CELLAR_TRY(RequireCurrent(*old, impl_->transaction));
   TableDescriptor table = *old;
   table.version = old->version + 1;
-  table.state = ObjectState::kDropped;
-  table.dropped_at_micros = NowMicros();
+  MarkDropped(mark, &table);
   return WriteTable(old.get(), std::move(table)).status();
+}
+
+Result<TablePtr> CatalogEditor::RequireDropped(TableId id) {
+  TablePtr old = snapshot()->GetDroppedTable(id);
+  if (old == nullptr) {
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedTable,
+                    "relation with id {} is not in the recycle bin", id.value);
+  }
+  CELLAR_TRY(RequireCurrent(*old, impl_->transaction));
+  return old;
+}
+
+Result<TablePtr> CatalogEditor::UndropTable(TableDescriptor table) {
+  CELLAR_TRY_ASSIGN(TablePtr old, RequireDropped(table.id));
+  if (old->state == ObjectState::kCollecting) return IsCollected(old->name);
+  CELLAR_TRY_ASSIGN(NamespacePtr holder, LivingNamespace(*snapshot(), table.parent));
+  CELLAR_TRY(RequireNamespace(*holder, impl_->transaction));
+  table.version = old->version + 1;
+  MarkLiving(&table);
+  table.truncated = false;
+  table.lost_keys.clear();
+  CELLAR_TRY(FillIn(old.get(), &table));
+  return WriteTable(old.get(), std::move(table));
+}
+
+Status CatalogEditor::UpdateDroppedTable(TableDescriptor table) {
+  CELLAR_TRY_ASSIGN(TablePtr old, RequireDropped(table.id));
+  if (old->state == ObjectState::kCollecting) return IsCollected(old->name);
+  table.version = old->version + 1;
+  return WriteTable(old.get(), std::move(table)).status();
+}
+
+Status CatalogEditor::RemoveTable(TableId id) {
+  TablePtr old = snapshot()->GetTable(id);
+  if (old != nullptr) {
+    CELLAR_TRY(RequireCurrent(*old, impl_->transaction));
+    CELLAR_TRY(MoveNames(NamesOf(*old), Names(), impl_->transaction));
+  } else {
+    CELLAR_TRY_ASSIGN(old, RequireDropped(id));
+  }
+  CELLAR_TRY(impl_->transaction->Delete(codec::DescriptorKey(id.value)));
+  impl_->Push(AnyDescriptor{std::move(old), nullptr, true});
+  return Status();
+}
+
+Status CatalogEditor::TruncateTable(TableId id, const DropMark& mark) {
+  TablePtr old = snapshot()->GetTable(id);
+  if (old == nullptr || old->kind != RelationKind::kTable) {
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedTable, "table with id {} does not exist",
+                    id.value);
+  }
+  TableDescriptor taken = *old;
+  taken.storage = old->storage_id();
+  taken.version = 1;
+  taken.truncated = true;
+  MarkDropped(mark, &taken);
+  CELLAR_TRY_ASSIGN(taken.id.value, AllocateId());
+  // It shall be able to live beside the table.
+  for (ColumnDescriptor& column : taken.columns) {
+    column.sequence = {};
+    column.identity = Identity::kNone;
+  }
+  for (IndexDescriptor& index : taken.indexes) {
+    index.oid = 0;
+    CELLAR_TRY(FillOid(&index.oid));
+  }
+  for (CheckConstraint& check : taken.checks) {
+    check.oid = 0;
+    CELLAR_TRY(FillOid(&check.oid));
+  }
+  for (ForeignKey& key : taken.foreign_keys) {
+    key.oid = 0;
+    CELLAR_TRY(FillOid(&key.oid));
+    if (key.referenced_table == old->id) key.referenced_table = taken.id;
+  }
+  TableDescriptor emptied = *old;
+  CELLAR_TRY_ASSIGN(emptied.storage.value, AllocateId());
+  emptied.counted_since_micros = NowMicros();
+  CELLAR_TRY(impl_->transaction->CreateCounter(CounterNameOf(emptied)));
+  CELLAR_TRY(UpdateTable(std::move(emptied)).status());
+  return WriteTable(nullptr, std::move(taken)).status();
+}
+
+Status CatalogEditor::RestartSequence(TableId id) {
+  TablePtr old = snapshot()->GetTable(id);
+  if (old == nullptr || old->kind != RelationKind::kSequence) {
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedTable,
+                    "sequence with id {} does not exist", id.value);
+  }
+  TableDescriptor sequence = *old;
+  CELLAR_TRY_ASSIGN(sequence.storage.value, AllocateId());
+  return UpdateTable(std::move(sequence)).status();
 }
 
 Result<uint64_t> CatalogEditor::AllocateId() { return impl_->catalog->AllocateId(); }

@@ -297,6 +297,12 @@ Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
   out.dropped_at_ticks = in.dropped_at_ticks();
   out.drop_group = in.drop_group();
   out.truncated = in.truncated();
+  if (in.has_keep_micros()) out.keep_micros = in.keep_micros();
+  out.dropped_by = in.dropped_by();
+  for (const proto::LostForeignKey& packed : in.lost_keys()) {
+    CELLAR_TRY_ASSIGN(ForeignKey key, UnpackForeignKey(packed.key()));
+    out.lost_keys.push_back({TableId{packed.table()}, std::move(key)});
+  }
   if (in.kind() < 1 || in.kind() > 3) {
     return CorruptionError("relation has unknown kind {}", in.kind());
   }
@@ -380,6 +386,8 @@ Result<NamespaceDescriptor> UnpackNamespace(const proto::Namespace& in) {
   out.dropped_at_micros = in.dropped_at_micros();
   out.dropped_at_ticks = in.dropped_at_ticks();
   out.drop_group = in.drop_group();
+  if (in.has_keep_micros()) out.keep_micros = in.keep_micros();
+  out.dropped_by = in.dropped_by();
   out.owner = in.owner();
   if (in.has_acl()) out.acl = UnpackAcl(in.acl());
   for (const proto::DefaultAcl& packed : in.default_acls()) {
@@ -415,6 +423,13 @@ std::string EncodeTable(const TableDescriptor& table) {
   out->set_dropped_at_ticks(table.dropped_at_ticks);
   out->set_drop_group(table.drop_group);
   out->set_truncated(table.truncated);
+  if (table.keep_micros) out->set_keep_micros(*table.keep_micros);
+  out->set_dropped_by(table.dropped_by);
+  for (const LostForeignKey& lost : table.lost_keys) {
+    proto::LostForeignKey* packed = out->add_lost_keys();
+    packed->set_table(lost.table.value);
+    PackForeignKey(lost.key, packed->mutable_key());
+  }
   out->set_kind(static_cast<uint32_t>(table.kind));
   out->set_layout(static_cast<uint32_t>(table.layout));
   for (const ColumnDescriptor& column : table.columns) PackColumn(column, out->add_columns());
@@ -475,6 +490,8 @@ std::string EncodeNamespace(const NamespaceDescriptor& space) {
   out->set_dropped_at_micros(space.dropped_at_micros);
   out->set_dropped_at_ticks(space.dropped_at_ticks);
   out->set_drop_group(space.drop_group);
+  if (space.keep_micros) out->set_keep_micros(*space.keep_micros);
+  out->set_dropped_by(space.dropped_by);
   out->set_owner(space.owner);
   if (space.acl.set) PackAcl(space.acl, out->mutable_acl());
   for (const DefaultAcl& item : space.default_acls) {

@@ -65,6 +65,7 @@ class RecordsCheck {
         return;
       }
       tables_[id] = object->table;
+      greatest_id_ = std::max(greatest_id_, object->table->storage.value);
       for (const IndexDescriptor& index : object->table->indexes) NoteOid(index.oid);
       for (const CheckConstraint& check : object->table->checks) NoteOid(check.oid);
       for (const ForeignKey& foreign : object->table->foreign_keys) NoteOid(foreign.oid);

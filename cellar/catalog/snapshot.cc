@@ -12,7 +12,7 @@ void CatalogSnapshot::Data::Set(const NamespacePtr& space) {
     const uint64_t* holder = namespace_names.Find(name);
     if (holder != nullptr && *holder == id) namespace_names.Erase(name);
   }
-  if (space->state == ObjectState::kDropped) {
+  if (space->state != ObjectState::kPublic) {
     namespaces.Erase(id);
     dropped_namespaces.Set(id, space);
     return;
@@ -42,13 +42,35 @@ void CatalogSnapshot::Data::Forget(const TableDescriptor& table) {
   }
 }
 
+void CatalogSnapshot::Data::ForgetStorage(const TableDescriptor& table) {
+  const uint64_t* holder = storages.Find(table.storage.value);
+  if (holder != nullptr && *holder == table.id.value) storages.Erase(table.storage.value);
+}
+
+void CatalogSnapshot::Data::Remove(const NamespaceDescriptor& space) {
+  dropped_namespaces.Erase(space.id.value);
+}
+
+void CatalogSnapshot::Data::Remove(const TableDescriptor& table) {
+  const uint64_t id = table.id.value;
+  if (const TablePtr* old = tables.Find(id)) {
+    TablePtr keep = *old;
+    Forget(*keep);
+  }
+  ForgetStorage(table);
+  tables.Erase(id);
+  dropped_tables.Erase(id);
+}
+
 void CatalogSnapshot::Data::Set(const TablePtr& table) {
   uint64_t id = table->id.value;
   if (const TablePtr* old = tables.Find(id)) {
     TablePtr keep = *old;
     Forget(*keep);
+    ForgetStorage(*keep);
   }
-  if (table->state == ObjectState::kDropped) {
+  if (table->storage.value != 0) storages.Set(table->storage.value, id);
+  if (table->state != ObjectState::kPublic) {
     tables.Erase(id);
     dropped_tables.Set(id, table);
     return;
@@ -156,6 +178,23 @@ std::vector<TablePtr> CatalogSnapshot::ListDroppedTables() const {
     return true;
   });
   return out;
+}
+
+std::vector<NamespacePtr> CatalogSnapshot::ListDroppedNamespaces() const {
+  std::vector<NamespacePtr> out;
+  data_->dropped_namespaces.VisitAll([&](uint64_t, const NamespacePtr& space) {
+    out.push_back(space);
+    return true;
+  });
+  return out;
+}
+
+TablePtr CatalogSnapshot::GetTableByStorage(TableId storage) const {
+  TableId id = storage;
+  if (const uint64_t* holder = data_->storages.Find(storage.value)) id.value = *holder;
+  TablePtr table = GetTable(id);
+  if (table == nullptr) table = GetDroppedTable(id);
+  return table != nullptr && table->storage_id() == storage ? table : nullptr;
 }
 
 TablePtr CatalogSnapshot::GetDroppedTable(TableId id) const {

@@ -39,15 +39,20 @@ struct CatalogSnapshot::Data {
   PersistentMap<NameInParent, uint64_t> namespace_names;
   PersistentMap<NameInParent, RelationName> relation_names;
   PersistentMap<uint64_t, RelationName> index_oids;
+  PersistentMap<uint64_t, uint64_t> storages;  // storage id to table id, where they differ
   PersistentMap<std::pair<uint64_t, uint64_t>, bool> referencing;  // (referenced, referencing)
   uint64_t generation = 0;
 
   // Replaces the object of this id, whatever its state.
   void Set(const NamespacePtr& space);
   void Set(const TablePtr& table);
+  // The object is gone for ever.
+  void Remove(const NamespaceDescriptor& space);
+  void Remove(const TableDescriptor& table);
 
  private:
   void Forget(const TableDescriptor& table);
+  void ForgetStorage(const TableDescriptor& table);
 };
 
 }  // namespace cellar::catalog

@@ -66,7 +66,7 @@ Status PrintKeys(const server::StoreOptions& options, const std::string& table, 
   dump.bounds = bounds;
   if (!table.empty()) {
     CELLAR_TRY_ASSIGN(catalog::TablePtr found, FindTable(*catalog, table));
-    dump.table = found->id;
+    dump.table = found->storage_id();
   }
   CELLAR_TRY_ASSIGN(table::DumpTotals totals,
                     table::DumpKeys(store.reader.get(), *catalog, dump,

@@ -314,8 +314,9 @@ class CatalogFunctions {
     const catalog::IndexDescriptor* index = nullptr;
     if (table == nullptr) table = catalog_->FindTableOfIndexOid(Oid(0), &index);
     if (table == nullptr) return Datum::Int(0);
-    const std::string prefix =
-        index == nullptr ? codec::TablePrefix(table->id) : codec::TablePrefix(table->id, index->id);
+    const std::string prefix = index == nullptr
+                                   ? codec::TablePrefix(table->storage_id())
+                                   : codec::TablePrefix(table->storage_id(), index->id);
     return Datum::Int(
         static_cast<int64_t>(s_.db->engine->ApproximateBytes(prefix, codec::PrefixEnd(prefix))));
   }

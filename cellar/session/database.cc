@@ -9,6 +9,7 @@ Database::~Database() {
   if (impl_ == nullptr) return;
   if (impl_->sealing != nullptr) impl_->sealing->Stop();
   if (impl_->read_counts != nullptr) impl_->read_counts->Stop();
+  if (impl_->collecting != nullptr) impl_->collecting->Stop();
 }
 
 Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> engine,
@@ -33,12 +34,21 @@ Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> eng
   impl.roles = std::make_unique<RoleStore>(impl.engine.get());
   CELLAR_TRY(impl.roles->Load());
   impl.start_micros = NowMicros();
+  impl.clock = std::make_unique<StoreClock>(impl.engine.get());
+  CELLAR_TRY(impl.clock->Load());
+  impl.collector = std::make_unique<Collector>(impl.catalog.get(), impl.clock.get(),
+                                               [&impl](catalog::TableId storage) {
+                                                 impl.tables->Forget(storage);
+                                                 impl.sequences->Forget(storage);
+                                               });
+  impl.collecting = std::make_unique<CollectService>(impl.collector.get(), impl.clock.get());
   if (options.read_only) return database;
   CELLAR_TRY(DropLeftoverTemporarySchemas(&impl));
   if (seal != SealMode::kAuto) impl.sealing->Pause();
   impl.sealing->Start();
   impl.read_counts = std::make_unique<ReadCounts>(impl.catalog.get());
   impl.read_counts->Start();
+  impl.collecting->Start();
   return database;
 }
 
@@ -55,6 +65,7 @@ void Database::BeginShutdown() {
   impl_->shutting_down.store(true);
   impl_->sealing->Stop();
   if (impl_->read_counts != nullptr) impl_->read_counts->Stop();
+  impl_->collecting->Stop();
   std::lock_guard lock(impl_->sessions_mutex);
   for (auto& [pid, session] : impl_->sessions)
     session->cancel.Cancel(CancelToken::Reason::kShutdown);

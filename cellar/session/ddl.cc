@@ -60,6 +60,7 @@ Result<catalog::TablePtr> Ddl::FindTable(const ast::QualifiedName& name) {
 // ---------------------------------------------------------------------------------------------
 
 Status Ddl::DropTable(const catalog::TablePtr& table, bool cascade) {
+  std::vector<catalog::LostForeignKey> lost;
   for (const catalog::TablePtr& other : Catalog()->ListReferencing(table->id)) {
     if (other->id == table->id) continue;
     catalog::TableDescriptor changed = *other;
@@ -78,16 +79,20 @@ Status Ddl::DropTable(const catalog::TablePtr& table, bool cascade) {
       CELLAR_TRY(Notice(Severity::kNotice, "00000",
                         fmt::format("drop cascades to constraint {} on table {}",
                                     changed.foreign_keys[i].name, other->name)));
+      lost.push_back({other->id, changed.foreign_keys[i]});
       changed.foreign_keys.erase(changed.foreign_keys.begin() + static_cast<ptrdiff_t>(i));
     }
     CELLAR_TRY(Editor().UpdateTable(std::move(changed)).status());
   }
   for (const catalog::ColumnDescriptor& column : table->columns) {
     if (column.sequence.value == 0 || Catalog()->GetTable(column.sequence) == nullptr) continue;
-    s_.transaction->dropped_sequences.push_back(column.sequence);
-    CELLAR_TRY(Editor().DropTable(column.sequence));
+    CELLAR_TRY(Discard(Catalog()->GetTable(column.sequence)));
   }
-  return Editor().DropTable(table->id);
+  if (lost.empty()) return Discard(table);
+  catalog::TableDescriptor remembers = *Catalog()->GetTable(table->id);
+  remembers.lost_keys = std::move(lost);
+  CELLAR_TRY_ASSIGN(catalog::TablePtr stored, Editor().UpdateTable(std::move(remembers)));
+  return Discard(stored);
 }
 
 Status Ddl::DropRelation(const ast::ObjectName& object, const ast::DropStmt& statement) {
@@ -144,8 +149,7 @@ Status Ddl::DropRelation(const ast::ObjectName& object, const ast::DropStmt& sta
       changed.columns[i].sequence = {};
       CELLAR_TRY(Editor().UpdateTable(std::move(changed)).status());
     }
-    s_.transaction->dropped_sequences.push_back(table->id);
-    return Editor().DropTable(table->id);
+    return Discard(table);
   }
   return DropTable(table, statement.cascade);
 }
@@ -234,14 +238,13 @@ Status Ddl::DropSchema(const ast::ObjectName& object, const ast::DropStmt& state
   for (const catalog::TablePtr& table : tables) {
     if (catalog::TablePtr living = Catalog()->GetTable(table->id)) {
       if (living->kind == catalog::RelationKind::kSequence) {
-        s_.transaction->dropped_sequences.push_back(living->id);
-        CELLAR_TRY(Editor().DropTable(living->id));
+        CELLAR_TRY(Discard(living));
       } else {
         CELLAR_TRY(DropTable(living, true));
       }
     }
   }
-  return Editor().DropNamespace(*space);
+  return DiscardNamespace(*space);
 }
 
 Status Ddl::DropObjects(const ast::DropStmt& statement) {
@@ -310,16 +313,16 @@ Status Ddl::DropDatabase(const ast::DropDatabaseStmt& statement) {
   }
   auto drop_tables = [&](catalog::NamespaceId id) -> Status {
     for (const catalog::TablePtr& table : Catalog()->ListTables(id)) {
-      if (Catalog()->GetTable(table->id) != nullptr) CELLAR_TRY(Editor().DropTable(table->id));
+      if (Catalog()->GetTable(table->id) != nullptr) CELLAR_TRY(Discard(table));
     }
     return Status();
   };
   for (const catalog::NamespacePtr& schema : Catalog()->ListNamespaces(space->id)) {
     CELLAR_TRY(drop_tables(schema->id));
-    CELLAR_TRY(Editor().DropNamespace(schema->id));
+    CELLAR_TRY(DiscardNamespace(schema->id));
   }
   CELLAR_TRY(drop_tables(space->id));
-  return Editor().DropNamespace(space->id);
+  return DiscardNamespace(space->id);
 }
 
 // ---- Making
@@ -653,7 +656,15 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
                         "schema \"{}\" does not exist", statement.sub_name);
       }
       if (*space == s_.database_id) return UnsupportedError("schema \"public\" cannot be renamed");
+      if (statement.new_name.starts_with("pg_")) {
+        return SqlError(Code::kInvalid, sqlstate::kReservedName, "unacceptable schema name \"{}\"",
+                        statement.new_name)
+            .WithDetail("The prefix \"pg_\" is reserved for system schemas.");
+      }
+      const catalog::SnapshotPtr before = Catalog();
+      CELLAR_TRY_ASSIGN(const std::vector<ViewUses> views, ViewsNaming(statement.sub_name));
       CELLAR_TRY(Editor().RenameNamespace(*space, statement.new_name));
+      CELLAR_TRY(FollowRelations(views, before));
       for (const catalog::TablePtr& table : Catalog()->ListTables(*space)) {
         if (table->kind == catalog::RelationKind::kSequence) CELLAR_TRY(FollowSequence(table->id));
       }
@@ -705,6 +716,9 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
     return NoRelation(name);
   }
   catalog::TableDescriptor next = *table;
+  const catalog::SnapshotPtr before = Catalog();
+  std::vector<ViewUses> views;
+  catalog::ColumnId renamed;
   if (index != nullptr) {
     for (catalog::IndexDescriptor& candidate : next.indexes) {
       if (candidate.id == index->id) candidate.name = statement.new_name;
@@ -725,6 +739,8 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
                       statement.sub_name);
     }
     target->name = statement.new_name;
+    renamed = target->id;
+    CELLAR_TRY_ASSIGN(views, ViewsNaming(statement.sub_name));
     // Checks and generated columns say the column's name.
     auto rewrite = [&](std::string* sql) -> Status {
       if (sql->empty()) return Status();
@@ -736,8 +752,21 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
     for (catalog::CheckConstraint& check : next.checks) CELLAR_TRY(rewrite(&check.expression));
     for (catalog::ColumnDescriptor& column : next.columns)
       CELLAR_TRY(rewrite(&column.generated_sql));
+    for (catalog::IndexDescriptor& indexed : next.indexes) {
+      CELLAR_TRY(rewrite(&indexed.predicate));
+      for (catalog::IndexColumn& part : indexed.key) CELLAR_TRY(rewrite(&part.expression));
+    }
   } else if (statement.object_type == ast::ObjectType::kTableConstraint) {
     bool found = false;
+    auto is_taken = [&](const auto& constraints) {
+      return std::any_of(constraints.begin(), constraints.end(),
+                         [&](const auto& one) { return one.name == statement.new_name; });
+    };
+    if (is_taken(next.checks) || is_taken(next.foreign_keys) || is_taken(next.indexes)) {
+      return SqlError(Code::kExists, sqlstate::kDuplicateObject,
+                      "constraint \"{}\" for relation \"{}\" already exists", statement.new_name,
+                      next.name);
+    }
     for (catalog::IndexDescriptor& candidate : next.indexes) {
       if (candidate.constraint && candidate.name == statement.sub_name) {
         candidate.name = statement.new_name;
@@ -761,8 +790,14 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
     }
   } else {
     next.name = statement.new_name;
+    CELLAR_TRY_ASSIGN(views, ViewsNaming(table->name));
   }
   CELLAR_TRY(Editor().UpdateTable(std::move(next)).status());
+  if (renamed.value != 0) {
+    CELLAR_TRY(FollowColumn(views, table->id, renamed, statement.sub_name, statement.new_name));
+  } else {
+    CELLAR_TRY(FollowRelations(views, before));
+  }
   return table->kind == catalog::RelationKind::kSequence ? FollowSequence(table->id) : Status();
 }
 
@@ -782,6 +817,21 @@ Status Ddl::MoveToSchema(const ast::AlterObjectSchemaStmt& statement) {
     return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist",
                     statement.new_schema);
   }
+  if (s_.temporary_namespace.value != 0 &&
+      (*space == s_.temporary_namespace || (*found)->parent == s_.temporary_namespace) &&
+      *space != (*found)->parent) {
+    return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
+                    "cannot move objects into or out of temporary schemas");
+  }
+  if (catalog::TablePtr owner = Catalog()->GetTable((*found)->sequence.owner_table);
+      owner != nullptr && (*found)->kind == catalog::RelationKind::kSequence) {
+    return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
+                    "cannot move an owned sequence into another schema")
+        .WithDetail(
+            fmt::format("Sequence \"{}\" is linked to table \"{}\".", (*found)->name, owner->name));
+  }
+  const catalog::SnapshotPtr before = Catalog();
+  CELLAR_TRY_ASSIGN(const std::vector<ViewUses> views, ViewsNaming((*found)->name));
   catalog::TableDescriptor next = **found;
   next.parent = *space;
   CELLAR_TRY_ASSIGN(catalog::TablePtr moved, Editor().UpdateTable(std::move(next)));
@@ -793,7 +843,7 @@ Status Ddl::MoveToSchema(const ast::AlterObjectSchemaStmt& statement) {
     CELLAR_TRY(Editor().UpdateTable(std::move(follows)).status());
     CELLAR_TRY(FollowSequence(sequence->id));
   }
-  return Status();
+  return FollowRelations(views, before);
 }
 
 Status Ddl::Comment(const ast::CommentStmt& statement) {
@@ -893,12 +943,7 @@ Status Ddl::Truncate(const ast::TruncateStmt& statement) {
     }
   }
   for (const catalog::TablePtr& table : tables) {
-    CELLAR_TRY(s_.transaction->access->ClearTable(*table));
-    for (size_t c = 0; statement.restart_identity && c < table->columns.size(); ++c) {
-      catalog::TablePtr sequence = Catalog()->GetTable(table->columns[c].sequence);
-      if (sequence != nullptr)
-        CELLAR_TRY(s_.db->sequences->Set(*sequence, sequence->sequence.start, false));
-    }
+    CELLAR_TRY(TruncateOne(table, statement.restart_identity));
   }
   return Status();
 }
@@ -953,10 +998,13 @@ namespace {
 Status DropSchemaAndTables(catalog::CatalogEditor* editor, table::Access* access,
                            catalog::NamespaceId space) {
   for (const catalog::TablePtr& table : editor->snapshot()->ListTables(space)) {
-    if (table->kind == catalog::RelationKind::kTable) CELLAR_TRY(access->ClearTable(*table));
-    CELLAR_TRY(editor->DropTable(table->id));
+    CELLAR_TRY(RemoveWithData(editor, access, *table));
+    if (table->kind == catalog::RelationKind::kSequence) {
+      CELLAR_TRY(access->transaction()->Delete(SequenceRecordKey(table->storage_id())));
+    }
   }
-  return editor->DropNamespace(space);
+  CELLAR_TRY(editor->DropNamespace(space));
+  return editor->RemoveNamespace(space);
 }
 
 Status DropInOwnTransaction(Database::Impl* db, catalog::NamespaceId space) {

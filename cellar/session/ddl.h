@@ -1,6 +1,7 @@
 // Statements that change the schema, as one class over several files. Private to this layer.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,11 @@ class Ddl {
   // Compares the table's rows with its CHECK and FOREIGN KEY constraints; for each that some row
   // breaks, a message.
   Status FindBrokenConstraints(const catalog::TablePtr& table, std::vector<std::string>* messages);
+
+  // ddl_bin.cc
+  Status Undrop(const ast::OwnStmt& statement);
+  Status Purge(const ast::OwnStmt& statement);
+  Status SetDroppedOptions(const ast::OwnStmt& statement);
 
  private:
   // Where a new relation goes.
@@ -164,6 +170,48 @@ class Ddl {
   // ddl_index.cc
   Status CreateIndex(const ast::CreateIndexStmt& statement);
 
+  // ddl_views.cc
+  struct ViewUses {
+    catalog::TablePtr view;
+    std::vector<sql::NameUse> uses;
+  };
+  Result<std::shared_ptr<const sql::Plan>> PlanView(const catalog::TableDescriptor& view,
+                                                    std::vector<sql::NameUse>* uses);
+  // Views of this database whose texts hold `name`, and what is named in them, by location.
+  Result<std::vector<ViewUses>> ViewsNaming(std::string_view name);
+  // 0A000 when the view cannot be read by its new text, or gives something else.
+  Status RewriteView(const catalog::TableDescriptor& view, std::string text);
+  // After relations or their schemas got another name or place than they had `before`.
+  Status FollowRelations(const std::vector<ViewUses>& views, const catalog::SnapshotPtr& before);
+  Status FollowColumn(const std::vector<ViewUses>& views, catalog::TableId table,
+                      catalog::ColumnId column, const std::string& old_name,
+                      const std::string& new_name);
+
+  // ddl_bin.cc
+  // What the running statement drops goes together.
+  Result<uint64_t> DropGroup();
+  // `retention` unset: that of the namespace, or cellar.retention.
+  Result<catalog::DropMark> MarkOf(std::optional<int64_t> retention, catalog::NamespaceId space);
+  // Into the bin; a temporary one is gone.
+  Status Discard(const catalog::TablePtr& table);
+  Status DiscardNamespace(catalog::NamespaceId id);
+  Status TruncateOne(const catalog::TablePtr& table, bool restart_identity);
+  Result<std::vector<catalog::TablePtr>> FindDroppedTables(const ast::OwnStmt& statement);
+  Result<std::vector<catalog::NamespacePtr>> FindDroppedNamespaces(const ast::OwnStmt& statement,
+                                                                   bool may_be_none);
+  bool NameIsTaken(catalog::NamespaceId space, const std::string& name);
+  std::string FreeName(catalog::NamespaceId space, const std::string& name);
+  Status RestoreForeignKeys(const std::set<catalog::TableId>& together,
+                            catalog::TableDescriptor* table);
+  Status RestoreLostKeys(const catalog::TableDescriptor& dropped,
+                         const std::set<catalog::TableId>& together);
+  Status RestoreOwner(const catalog::TableDescriptor& sequence);
+  Status Restore(const catalog::TablePtr& dropped, catalog::NamespaceId space,
+                 const std::string& name, const std::set<catalog::TableId>& together);
+  Status RestoreNamespace(const catalog::NamespacePtr& space, const std::string& name);
+  Status PurgeTables(const std::vector<catalog::TablePtr>& tables);
+  Status PurgeNamespaces(const std::vector<catalog::NamespacePtr>& spaces);
+
   // Shared.
   catalog::SnapshotPtr Catalog() { return s_.CurrentCatalog(); }
   catalog::CatalogEditor& Editor() { return s_.Editor(); }
@@ -179,12 +227,17 @@ class Ddl {
 
   Session::Impl& s_;
   ResultSink* sink_;
+  uint64_t drop_group_ = 0;  // zero: nothing dropped yet
 };
 
 // The letter under which default privileges of a kind for every schema are kept; and the kind of
 // any such letter.
 char GlobalDefaultLetter(char kind);
 char DefaultLetterKind(char stored, bool* global);
+// Deletes a relation with its rows, past the bin. The state of a sequence, which transactions of
+// its own write, is the caller's.
+Status RemoveWithData(catalog::CatalogEditor* editor, table::Access* access,
+                      const catalog::TableDescriptor& table);
 
 ast::QualifiedName NameOf(const ast::ObjectName& object);
 std::string JoinNames(const std::vector<std::string>& names, std::string_view separator);

@@ -187,7 +187,8 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
       column->sequence = {};
       column->default_sql.clear();
       CELLAR_TRY(update());
-      return Catalog()->GetTable(sequence) == nullptr ? Status() : Editor().DropTable(sequence);
+      catalog::TablePtr owned = Catalog()->GetTable(sequence);
+      return owned == nullptr ? Status() : Discard(owned);
     }
     case Kind::kChangeOwner:
       CELLAR_TRY(ChangeOwner(command.role, *table));
@@ -491,7 +492,7 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
     CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
   }
   if (sequence.value != 0 && Catalog()->GetTable(sequence) != nullptr)
-    CELLAR_TRY(Editor().DropTable(sequence));
+    CELLAR_TRY(Discard(Catalog()->GetTable(sequence)));
   return Status();
 }
 

@@ -14,16 +14,15 @@ std::vector<ResultColumn> ColumnsOf(const ast::OwnStmt& statement) {
 }
 
 Status Session::Impl::RunOwnStatement(const ast::OwnStmt& statement, Portal* portal,
-                                      ResultSink* sink, std::string*) {
+                                      ResultSink* sink, std::string* tag) {
   switch (statement.own) {
-    case ast::OwnKind::kUndrop: return UnsupportedError("UNDROP is not supported");
-    case ast::OwnKind::kPurge: return UnsupportedError("PURGE is not supported");
+    case ast::OwnKind::kUndrop:
+    case ast::OwnKind::kPurge: return RunBinStatement(statement, sink, tag);
     case ast::OwnKind::kCancelJob: return UnsupportedError("CANCEL JOB is not supported");
     case ast::OwnKind::kCheck: return RunCheck(statement, portal, sink);
     case ast::OwnKind::kRepair: return RunRepair(statement, portal, sink);
     case ast::OwnKind::kSetOptions:
-      if (statement.dropped)
-        return UnsupportedError("options of what is dropped are not supported");
+      if (statement.dropped) return RunBinStatement(statement, sink, tag);
       return RunSetOptions(statement);
   }
   return Status();

@@ -104,7 +104,7 @@ void SealService::LookAtAll() {
   ++round_;
   for (const catalog::TablePtr& table : catalog_->Current()->ListAllTables()) {
     if (!IsPaged(*table)) continue;
-    Watch& watch = watches_[table->id.value];
+    Watch& watch = watches_[table->storage_id().value];
     watch.seen_in = round_;
     if (Clock::now() < watch.next_look) continue;
     Look(table, &watch);

@@ -12,8 +12,6 @@ namespace {
 constexpr int64_t kReserved = 32;
 constexpr int kMaxAttempts = 100;
 
-std::string RecordKey(catalog::TableId id) { return codec::SystemKey("seq", {id.value}); }
-
 // The record is text, "<value> <called>": docs/formats/catalog.md.
 std::string Encode(int64_t value, bool called) {
   return fmt::format("{} {}", value, called ? 1 : 0);
@@ -56,9 +54,16 @@ std::shared_ptr<SequenceCache::State> SequenceCache::Find(catalog::TableId id) {
   return state;
 }
 
-void SequenceCache::Forget(catalog::TableId sequence) {
+void SequenceCache::Forget(catalog::TableId storage) {
   std::lock_guard lock(mutex_);
-  states_.erase(sequence.value);
+  states_.erase(storage.value);
+}
+
+void SequenceCache::Remove(catalog::TableId storage) {
+  Forget(storage);
+  std::unique_ptr<kv::Transaction> writer = engine_->Begin();
+  // A record that is left says nothing to anybody.
+  if (writer->Delete(SequenceRecordKey(storage)).ok()) (void)writer->Commit().ok();
 }
 
 Status SequenceCache::Load(const catalog::TableDescriptor& sequence, State* state) {
@@ -67,7 +72,7 @@ Status SequenceCache::Load(const catalog::TableDescriptor& sequence, State* stat
   options.read_only = true;
   std::unique_ptr<kv::Transaction> reader = engine_->Begin(options);
   kv::PinnedValue value;
-  CELLAR_TRY_ASSIGN(bool found, reader->Get(RecordKey(sequence.id), &value));
+  CELLAR_TRY_ASSIGN(bool found, reader->Get(SequenceRecordKey(sequence.storage_id()), &value));
   state->last = sequence.sequence.start;
   state->called = false;
   if (found) CELLAR_TRY(Decode(value.view(), &state->last, &state->called));
@@ -80,7 +85,7 @@ Status SequenceCache::Store(const catalog::TableDescriptor& sequence, int64_t va
   Status status;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     std::unique_ptr<kv::Transaction> writer = engine_->Begin();
-    CELLAR_TRY(writer->Put(RecordKey(sequence.id), Encode(value, called)));
+    CELLAR_TRY(writer->Put(SequenceRecordKey(sequence.storage_id()), Encode(value, called)));
     status = writer->Commit().status();
     if (status.code() != Code::kConflict) return status;
   }
@@ -88,7 +93,7 @@ Status SequenceCache::Store(const catalog::TableDescriptor& sequence, int64_t va
 }
 
 Result<int64_t> SequenceCache::Next(const catalog::TableDescriptor& sequence) {
-  std::shared_ptr<State> state = Find(sequence.id);
+  std::shared_ptr<State> state = Find(sequence.storage_id());
   std::lock_guard lock(state->mutex);
   CELLAR_TRY(Load(sequence, state.get()));
   const catalog::SequenceOptions& options = sequence.sequence;
@@ -118,7 +123,7 @@ Status SequenceCache::Set(const catalog::TableDescriptor& sequence, int64_t valu
                     "setval: value {} is out of bounds for sequence \"{}\" ({}..{})", value,
                     sequence.name, options.min, options.max);
   }
-  std::shared_ptr<State> state = Find(sequence.id);
+  std::shared_ptr<State> state = Find(sequence.storage_id());
   std::lock_guard lock(state->mutex);
   CELLAR_TRY(Store(sequence, value, called));
   state->last = value;
@@ -129,7 +134,7 @@ Status SequenceCache::Set(const catalog::TableDescriptor& sequence, int64_t valu
 }
 
 Result<std::pair<int64_t, bool>> SequenceCache::Peek(const catalog::TableDescriptor& sequence) {
-  std::shared_ptr<State> state = Find(sequence.id);
+  std::shared_ptr<State> state = Find(sequence.storage_id());
   std::lock_guard lock(state->mutex);
   CELLAR_TRY(Load(sequence, state.get()));
   return std::pair<int64_t, bool>(state->last, state->called);

@@ -206,7 +206,7 @@ sql::PlannerContext Session::Impl::MakePlannerContext(std::span<const Type> para
     const int64_t now = NowMicros();
     {
       std::lock_guard lock(db->estimates_mutex);
-      auto at = db->estimates.find(table.id.value);
+      auto at = db->estimates.find(table.storage_id().value);
       if (at != db->estimates.end() && now - at->second.made_micros < kEstimateLifeMicros)
         return at->second.rows;
     }
@@ -214,7 +214,7 @@ sql::PlannerContext Session::Impl::MakePlannerContext(std::span<const Type> para
                                                    : db->tables->EstimateRows(table);
     const double estimate = rows.ok() ? static_cast<double>(*rows) : 1000;
     std::lock_guard lock(db->estimates_mutex);
-    db->estimates[table.id.value] = {estimate, now};
+    db->estimates[table.storage_id().value] = {estimate, now};
     return estimate;
   };
   return context;
@@ -343,6 +343,9 @@ Result<std::shared_ptr<Prepared>> Session::Impl::Prepare(
       if (shown == "all") {
         prepared->columns = {
             {"name", text_type}, {"setting", text_type}, {"description", text_type}};
+      } else if (const sql::VirtualTable* listed = ListShownBy(shown)) {
+        for (const sql::OutputColumn& column : listed->columns)
+          prepared->columns.push_back({column.name, column.type});
       } else {
         prepared->columns = {{settings.CanonicalName(shown), text_type}};
       }

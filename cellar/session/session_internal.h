@@ -18,6 +18,7 @@
 #include "cellar/catalog/catalog.h"
 #include "cellar/kv/engine.h"
 #include "cellar/session/acl.h"
+#include "cellar/session/collector.h"
 #include "cellar/session/quotas.h"
 #include "cellar/session/read_counts.h"
 #include "cellar/session/roles.h"
@@ -60,7 +61,9 @@ class SequenceCache {
   Status Set(const catalog::TableDescriptor& sequence, int64_t value, bool called);
   // The last value handed out and whether it was; for pg_sequences and SELECT * FROM seq.
   Result<std::pair<int64_t, bool>> Peek(const catalog::TableDescriptor& sequence);
-  void Forget(catalog::TableId sequence);
+  void Forget(catalog::TableId storage);
+  // The state of a sequence that is gone, or goes on under another id.
+  void Remove(catalog::TableId storage);
 
  private:
   struct State {
@@ -128,7 +131,10 @@ struct Database::Impl {
     int64_t made_micros = 0;
   };
   std::unordered_map<uint64_t, Estimate> estimates;
+  std::unique_ptr<StoreClock> clock;
+  std::unique_ptr<Collector> collector;
   // Last: their threads end first.
+  std::unique_ptr<CollectService> collecting;
   std::unique_ptr<ReadCounts> read_counts;
   std::unique_ptr<SealService> sealing;
 };
@@ -201,7 +207,8 @@ struct TransactionState {
   std::set<std::pair<uint64_t, uint64_t>> required;
   std::vector<SavepointState> savepoints;
   std::vector<NotificationHub::Message> notifies;
-  std::vector<catalog::TableId> dropped_sequences;
+  std::vector<catalog::TableId> dropped_sequences;  // storage ids that are gone
+  bool purged = false;                              // there is something to collect
   RoleSetPtr roles;  // as this transaction has changed them; null: it has not
 };
 
@@ -347,6 +354,9 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Status RunCheck(const ast::OwnStmt& statement, Portal* portal, ResultSink* sink);
   Status RunRepair(const ast::OwnStmt& statement, Portal* portal, ResultSink* sink);
 
+  // ddl_bin.cc: UNDROP, PURGE, ALTER DROPPED
+  Status RunBinStatement(const ast::OwnStmt& statement, ResultSink* sink, std::string* tag);
+
   // copy.cc
   // ----------------------------------------------------------------------------------------------
   Status RunCopy(const Prepared& prepared, ResultSink* sink, std::string* tag);
@@ -354,6 +364,8 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   // utility.cc: SET, SHOW, EXPLAIN, PREPARE, cursors, LISTEN, VACUUM, ...
   // -----------------------------------
   Status RunSet(const ast::VariableSetStmt& statement, ResultSink* sink, std::string* tag);
+  // The system table that SHOW `name` lists, such as the recycle bin; null: none.
+  const sql::VirtualTable* ListShownBy(std::string_view name) const;
   Status RunShow(const ast::VariableShowStmt& statement, Portal* portal);
   Status RunExplain(const ast::ExplainStmt& statement, const Prepared& prepared, Portal* portal);
   Status RunFetch(const ast::FetchStmt& statement, Portal* portal, std::string* tag);

@@ -34,6 +34,8 @@ constexpr Definition kDefinitions[] = {
     {"block_size", Kind::kInt, "8192", "", "", false, true, "Shows the size of a disk block."},
     {"bytea_output", Kind::kEnum, "hex", "hex,escape", "", false, false,
      "Sets the output format for bytea."},
+    {"cellar.retention", Kind::kInt, "604800", "", "s", false, false,
+     "Sets how long the recycle bin keeps what this session drops where nothing else is set."},
     {"cellar.seal", Kind::kEnum, "auto", "auto,off,always", "", false, false,
      "Sets when new and changed rows are packed into pages: in the background, not while this "
      "session is open, or at each commit of this session."},

@@ -176,6 +176,7 @@ class Generator {
       void (Generator::*make)();
     };
     static constexpr Entry kEntries[] = {
+        {"cellar_dropped", &Generator::Dropped},
         {"cellar_table_storage", &Generator::TableStorage},
         {"pg_am", &Generator::Am},
         {"pg_attrdef", &Generator::Attrdef},
@@ -249,6 +250,8 @@ class Generator {
   }
 
   // Of layout pages only: rows of others have but one place.
+  void Dropped() { GenerateDropped(s_, &row_); }
+
   void TableStorage() {
     for (const catalog::TablePtr& table : Relations()) {
       if (table->kind != catalog::RelationKind::kTable) continue;
@@ -657,6 +660,7 @@ class Generator {
       }
       for (const catalog::CheckConstraint& check : table->checks) {
         ConstraintRow(check.oid, check.name, *table, 'c');
+        row_.Bool("convalidated", check.validated);
         std::vector<int64_t> keys;
         Result<ast::ExprPtr> parsed = sql::ParseExpression(check.expression);
         for (const Attribute& attribute : AttributesOf(*table)) {
@@ -689,6 +693,7 @@ class Generator {
           }
         }
         ConstraintRow(key.oid, key.name, *table, 'f');
+        row_.Bool("convalidated", key.validated);
         row_.Bool("condeferrable", key.deferrable)
             .Bool("condeferred", key.initially_deferred)
             .Int("conindid", index_oid)

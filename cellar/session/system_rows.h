@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cellar/session/session_internal.h"
+#include "cellar/types/datetime.h"
 
 namespace cellar::session {
 
@@ -34,6 +35,9 @@ class SystemRow {
                    int lower_bound = 1);
   SystemRow& IntArray(std::string_view column, const std::vector<int64_t>& elements,
                       int lower_bound = 1);
+  SystemRow& Span(std::string_view column, Interval value) {
+    return Put(column, MakeDatum(value, rows_->arena()));
+  }
   void Emit() {
     rows_->AppendRow(values_);
     values_.assign(values_.size(), Datum());
@@ -50,6 +54,9 @@ class SystemRow {
 // information_schema.cc. False: no such table here.
 bool GenerateInformationSchema(Session::Impl& session, const sql::VirtualTable& table,
                                RowBatch* rows);
+
+// ddl_bin.cc: pg_catalog.cellar_dropped.
+void GenerateDropped(Session::Impl& session, SystemRow* rows);
 
 // The role that owns every schema public.
 inline constexpr uint32_t kDatabaseOwnerOid = 6171;

@@ -53,6 +53,10 @@ const SystemTable kSystemTables[] = {
      "relispopulated:bool relreplident:char relispartition:bool relrewrite:oid "
      "relfrozenxid:xid relminmxid:xid relacl:_aclitem reloptions:_text "
      "relpartbound:pg_node_tree"},
+    // Ours: the recycle bin.
+    {"pg_catalog", "cellar_dropped", 15901, true,
+     "path:text kind:text id:int8 dropped_at:timestamptz dropped_by:name expires_in:interval "
+     "rows:int8 bytes:int8 state:text drop_group:int8"},
     // Ours: where the rows of tables are.
     {"pg_catalog", "cellar_table_storage", 15900, true,
      "schemaname:name tablename:name layout:text delta_bytes:int8 page_bytes:int8 "

@@ -131,7 +131,8 @@ Status Session::Impl::Commit(ResultSink* sink) {
     if (version.ok()) {
       if (ending->editor != nullptr && ending->editor->changed()) {
         db->catalog->Publish(*ending->editor, *version);
-        for (catalog::TableId id : ending->dropped_sequences) db->sequences->Forget(id);
+        for (catalog::TableId id : ending->dropped_sequences) db->sequences->Remove(id);
+        if (ending->purged) db->collecting->Wake();
       }
       if (ending->roles != nullptr) db->roles->Publish(ending->roles);
       if (!ending->notifies.empty()) db->notifications.Send(ending->notifies);

@@ -129,6 +129,11 @@ Status Session::Impl::RunSet(const ast::VariableSetStmt& statement, ResultSink* 
   return settings.Set(statement.name, value, statement.local);
 }
 
+const sql::VirtualTable* Session::Impl::ListShownBy(std::string_view name) const {
+  if (name == "dropped") return db->system.Find("pg_catalog", "cellar_dropped");
+  return nullptr;
+}
+
 Status Session::Impl::RunShow(const ast::VariableShowStmt& statement, Portal* portal) {
   if (statement.name == "all") {
     const Type text = MakeType(TypeId::kText);
@@ -138,6 +143,15 @@ Status Session::Impl::RunShow(const ast::VariableShowStmt& statement, Portal* po
     for (const SettingInfo& info : settings.All()) {
       AppendTextRow({info.name, *settings.Get(info.name), info.description}, &portal->rows);
     }
+    portal->materialized = true;
+    portal->tag = "SHOW";
+    return Status();
+  }
+  if (const sql::VirtualTable* listed = ListShownBy(statement.name)) {
+    CELLAR_TRY(EnsureTransaction(true));
+    for (const sql::OutputColumn& column : listed->columns)
+      portal->columns.push_back({column.name, column.type});
+    CELLAR_TRY(Generate(listed->schema, listed->name, -1, Datum(), &portal->rows));
     portal->materialized = true;
     portal->tag = "SHOW";
     return Status();

@@ -364,7 +364,7 @@ Status Access::Delete(const TablePtr& table, std::span<const std::string_view> r
 }
 
 Status Access::BeginBulk(const TablePtr& table) {
-  impl_->context.bulk = table->id;
+  impl_->context.bulk = table->storage_id();
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
   if (compiled->paged()) {
     impl_->context.bulk_pages = std::make_unique<BulkPages>(&impl_->context, table, compiled);
@@ -404,7 +404,7 @@ Status Access::ClearTable(const TableDescriptor& table) {
     const codec::KeyRange rows = codec::PrefixRange(compiled->primary().prefix);
     CELLAR_TRY(transaction->AddReadConflict(rows.start, rows.end));
   }
-  const codec::KeyRange range = codec::PrefixRange(codec::TablePrefix(table.id));
+  const codec::KeyRange range = codec::PrefixRange(codec::TablePrefix(table.storage_id()));
   return impl_->context.transaction->DeleteRange(range.start, range.end);
 }
 
@@ -438,7 +438,7 @@ Status DuplicateKeyError(const catalog::CatalogSnapshot& catalog, std::string_vi
   if (!table_id.ok()) return unknown;
   Result<uint64_t> index_id = codec::TakeKeyUint(&in);
   if (!index_id.ok()) return unknown;
-  TablePtr table = catalog.GetTable(codec::TableId{table_id.value()});
+  TablePtr table = catalog.GetTableByStorage(codec::TableId{table_id.value()});
   if (table == nullptr) return unknown;
   Result<const CompiledTable*> compiled = CompiledTable::Of(*table);
   if (!compiled.ok()) return unknown;

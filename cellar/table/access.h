@@ -119,6 +119,10 @@ class TableStore {
   // handed out twice, across restarts too. Cost: one engine transaction per block of kRowIdBlock
   // ids.
   Result<int64_t> TakeRowIds(codec::TableId table, uint64_t count);
+  // Deletes the system records of a table whose rows are gone.
+  static Status DeleteRecords(const TableDescriptor& table, kv::Transaction* transaction);
+  // Nobody asks for this storage any more.
+  void Forget(codec::TableId storage);
   // See Access::EstimateRows.
   Result<uint64_t> EstimateRows(const TableDescriptor& table);
 

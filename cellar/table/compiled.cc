@@ -248,8 +248,8 @@ Result<std::shared_ptr<const CompiledTable>> CompiledTable::Make(const TableDesc
   }
   out->counter_name_ = catalog::CounterNameOf(table);
   const IndexCodec& primary = out->indexes_.front();
-  out->page_prefix_ =
-      codec::TablePrefix(table.id, IndexId{primary.index->id.value + codec::kPagesOfPrimary});
+  out->page_prefix_ = codec::TablePrefix(table.storage_id(),
+                                         IndexId{primary.index->id.value + codec::kPagesOfPrimary});
   if (primary.key_columns.size() == 1) {
     const codec::KeyColumn& key = primary.key_columns.front();
     if (key.direction == codec::Direction::kAscending && PhysicalOf(key.type) == Physical::kInt64 &&
@@ -279,7 +279,7 @@ Result<uint32_t> CompiledTable::KeyChunkOf(const codec::RowFormat& format) const
 
 Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out) const {
   out->index = &index;
-  out->prefix = codec::TablePrefix(table_->id, index.id);
+  out->prefix = codec::TablePrefix(table_->storage_id(), index.id);
   out->primary = index.primary;
   out->unique = index.unique || index.primary;
   out->nulls_distinct = !index.nulls_not_distinct && !index.primary;

@@ -137,10 +137,10 @@ void DescribeData(const codec::DecodedKey& decoded, const catalog::CatalogSnapsh
     out->problem = "does not begin with a table's and an index's id";
     return;
   }
-  catalog::TablePtr table = catalog.GetTable(codec::TableId{table_id});
-  if (table != nullptr) {
+  catalog::TablePtr table = catalog.GetTableByStorage(codec::TableId{table_id});
+  if (table != nullptr && table->state == catalog::ObjectState::kPublic) {
     out->path = catalog.PathOf(*table);
-  } else if ((table = catalog.GetDroppedTable(codec::TableId{table_id})) != nullptr) {
+  } else if (table != nullptr) {
     out->path = "(dropped) " + catalog.PathOf(*table);
   } else {
     out->path = fmt::format("table {}", table_id);

@@ -53,7 +53,7 @@ bool WantedValues::Has(ColumnId column) const {
 
 std::string LongValuesPrefix(const CompiledTable& table) {
   const IndexDescriptor& primary = table.table().primary();
-  return codec::TablePrefix(table.table().id,
+  return codec::TablePrefix(table.table().storage_id(),
                             IndexId{primary.id.value + codec::kOverflowOfPrimary});
 }
 

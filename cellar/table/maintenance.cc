@@ -38,7 +38,7 @@ class IndexBuilder {
  public:
   IndexBuilder(AccessContext* context, const CompiledTable& compiled, const IndexCodec& index)
       : context_(context), compiled_(compiled), index_(index) {
-    bulk_ = context->bulk == compiled.table().id;
+    bulk_ = context->bulk == compiled.table().storage_id();
   }
 
   // Flush after the last batch.
@@ -178,8 +178,9 @@ Status BuildIndexOf(AccessContext* context, const TablePtr& table, IndexId index
 Status ClearIndexOf(AccessContext* context, const TableDescriptor& table, IndexId index_id) {
   const IndexDescriptor* index = table.FindIndex(index_id);
   const uint32_t width = index != nullptr && index->primary ? codec::kIndexIdsOfPrimary : 1;
-  const std::string start = codec::TablePrefix(table.id, index_id);
-  const std::string last = codec::TablePrefix(table.id, IndexId{index_id.value + width - 1});
+  const std::string start = codec::TablePrefix(table.storage_id(), index_id);
+  const std::string last =
+      codec::TablePrefix(table.storage_id(), IndexId{index_id.value + width - 1});
   return context->transaction->DeleteRange(start, codec::PrefixEnd(last));
 }
 
@@ -196,7 +197,7 @@ Status RewriteTable(AccessContext* context, const TablePtr& from, const TablePtr
   int64_t rows = 0, bytes = 0;
   const bool in_place = from->storage_id() == to->storage_id();
   CELLAR_TRY_ASSIGN(bool more, reader->Next(&old_rows));
-  if (from->id == to->id) {
+  if (from->storage_id() == to->storage_id()) {
     for (const IndexDescriptor& index : from->indexes) {
       CELLAR_TRY(ClearIndexOf(context, *from, index.id));
     }
@@ -239,7 +240,7 @@ Result<uint64_t> CountFewRows(AccessContext* context, const TableDescriptor& tab
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(table));
   if (compiled->paged()) return CountFewPagedRows(context, *compiled);
   const codec::KeyRange range =
-      codec::PrefixRange(codec::TablePrefix(table.id, table.primary().id));
+      codec::PrefixRange(codec::TablePrefix(table.storage_id(), table.primary().id));
   kv::ScanOptions options;
   options.keys_only = true;
   options.limit = kManyRows;

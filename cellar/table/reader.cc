@@ -56,7 +56,7 @@ AccessContext::AccessContext() = default;
 AccessContext::~AccessContext() = default;
 
 PageDirectory& AccessContext::DirectoryOf(const CompiledTable& table) {
-  const codec::TableId id = table.table().id;
+  const codec::TableId id = table.table().storage_id();
   const IndexId primary = table.table().primary().id;
   for (const KnownDirectory& known : directories_) {
     if (known.table == id && known.primary == primary) return *known.directory;
@@ -76,7 +76,7 @@ bool AccessContext::LeasePages(const CompiledTable& table) {
     if (held.directory == &directory) return true;
   }
   if (!directory.TryLease()) return false;
-  PageLease lease(store->DirectoryOf(table.table().id, table.table().primary().id),
+  PageLease lease(store->DirectoryOf(table.table().storage_id(), table.table().primary().id),
                   store->engine());
   if (transaction->snapshot_version() < directory.written_version()) return false;
   leases_.push_back({&directory, std::move(lease)});

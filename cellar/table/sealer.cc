@@ -308,7 +308,7 @@ Status Sealer::DropDeadRows(const TableDescriptor& table, PageDirectory* directo
   if (dead < rows / kDeadShare) return Status();
   directory->dead_rows.fetch_sub(dead, std::memory_order_relaxed);
   const codec::KeyRange delta =
-      codec::PrefixRange(codec::TablePrefix(table.id, table.primary().id));
+      codec::PrefixRange(codec::TablePrefix(table.storage_id(), table.primary().id));
   return engine_->Compact(delta.start, delta.end);
 }
 
@@ -320,7 +320,8 @@ Result<SealStep> Sealer::Step(const TablePtr& table, const SealOptions& options,
     out.done = true;
     return out;
   }
-  std::shared_ptr<PageDirectory> directory = store_->DirectoryOf(table->id, table->primary().id);
+  std::shared_ptr<PageDirectory> directory =
+      store_->DirectoryOf(table->storage_id(), table->primary().id);
   if (!directory->TryLease()) {
     out.conflict = true;
     return out;
@@ -401,9 +402,10 @@ Result<StorageState> Sealer::StateOf(const TablePtr& table) {
   StorageState state;
   if (table->layout != catalog::Layout::kPages || table->indexes.empty()) return state;
   const IndexId primary = table->primary().id;
-  const codec::KeyRange delta = codec::PrefixRange(codec::TablePrefix(table->id, primary));
+  const codec::KeyRange delta =
+      codec::PrefixRange(codec::TablePrefix(table->storage_id(), primary));
   const codec::KeyRange pages = codec::PrefixRange(
-      codec::TablePrefix(table->id, IndexId{primary.value + codec::kPagesOfPrimary}));
+      codec::TablePrefix(table->storage_id(), IndexId{primary.value + codec::kPagesOfPrimary}));
   state.delta_bytes = engine_->ApproximateBytes(delta.start, delta.end);
   state.page_bytes = engine_->ApproximateBytes(pages.start, pages.end);
   CELLAR_TRY_ASSIGN(state.page_rows, store_->EstimatePagedRows(*table));
@@ -412,7 +414,7 @@ Result<StorageState> Sealer::StateOf(const TablePtr& table) {
 }
 
 uint64_t Sealer::ChangesOf(const TablePtr& table) {
-  return store_->DirectoryOf(table->id, table->primary().id)
+  return store_->DirectoryOf(table->storage_id(), table->primary().id)
       ->changes.load(std::memory_order_relaxed);
 }
 

@@ -48,7 +48,7 @@ Result<int64_t> AdvanceCounter(codec::TableId table, uint64_t count, kv::Transac
 
 Result<int64_t> TakeRowIdsInTransaction(const TableDescriptor& table, uint64_t count,
                                         kv::Transaction* transaction) {
-  return AdvanceCounter(table.id, count, transaction);
+  return AdvanceCounter(table.storage_id(), count, transaction);
 }
 
 struct TableStore::Impl {
@@ -84,6 +84,19 @@ std::shared_ptr<PageDirectory> TableStore::DirectoryOf(codec::TableId table, Ind
   std::shared_ptr<PageDirectory>& slot = impl_->directories[{table.value, primary.value}];
   if (slot == nullptr) slot = std::make_shared<PageDirectory>();
   return slot;
+}
+
+Status TableStore::DeleteRecords(const TableDescriptor& table, kv::Transaction* transaction) {
+  CELLAR_TRY(transaction->DropCounter(catalog::CounterNameOf(table)));
+  return transaction->Delete(RowIdKey(table.storage_id()));
+}
+
+void TableStore::Forget(codec::TableId storage) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->densities.erase({storage.value, false});
+  impl_->densities.erase({storage.value, true});
+  std::erase_if(impl_->directories,
+                [&](const auto& entry) { return entry.first.first == storage.value; });
 }
 
 Result<int64_t> TableStore::Impl::TakeBlock(codec::TableId table, uint64_t count) {
@@ -166,7 +179,8 @@ Result<uint64_t> TableStore::EstimateRows(const TableDescriptor& table) {
   const IndexId primary = table.primary().id;
   CELLAR_TRY_ASSIGN(
       const uint64_t rows,
-      impl_->EstimateRange(table.id, codec::PrefixRange(codec::TablePrefix(table.id, primary)),
+      impl_->EstimateRange(table.storage_id(),
+                           codec::PrefixRange(codec::TablePrefix(table.storage_id(), primary)),
                            false));
   CELLAR_TRY_ASSIGN(const uint64_t in_pages, EstimatePagedRows(table));
   return rows + in_pages;
@@ -175,8 +189,8 @@ Result<uint64_t> TableStore::EstimateRows(const TableDescriptor& table) {
 Result<uint64_t> TableStore::EstimatePagedRows(const TableDescriptor& table) {
   if (table.layout != catalog::Layout::kPages || table.indexes.empty()) return uint64_t{0};
   const IndexId pages{table.primary().id.value + codec::kPagesOfPrimary};
-  return impl_->EstimateRange(table.id, codec::PrefixRange(codec::TablePrefix(table.id, pages)),
-                              true);
+  return impl_->EstimateRange(
+      table.storage_id(), codec::PrefixRange(codec::TablePrefix(table.storage_id(), pages)), true);
 }
 
 Result<uint64_t> TableStore::Impl::EstimateRange(codec::TableId table, const codec::KeyRange& range,

@@ -35,7 +35,7 @@ Result<bool> FillRowIds(AccessContext* context, const CompiledTable& compiled, R
   if (missing == 0) return false;
   Result<int64_t> first =
       context->store != nullptr
-          ? context->store->TakeRowIds(compiled.table().id, missing)
+          ? context->store->TakeRowIds(compiled.table().storage_id(), missing)
           : TakeRowIdsInTransaction(compiled.table(), missing, context->transaction);
   CELLAR_TRY_ASSIGN(int64_t next, std::move(first));
   for (size_t i = 0; i < rows->size(); ++i) {
@@ -146,7 +146,8 @@ class Inserter {
       : context_(context), compiled_(compiled), rows_(rows), probe_(compiled) {}
 
   Status Run(const ConflictPolicy& policy, bool fresh_row_ids, InsertOutcome* outcome) {
-    bulk_ = context_->bulk == compiled_.table().id && policy.kind == ConflictPolicy::Kind::kError;
+    bulk_ = context_->bulk == compiled_.table().storage_id() &&
+            policy.kind == ConflictPolicy::Kind::kError;
     AppendRefs(compiled_, rows_, &refs_);
     if (bulk_ && context_->bulk_pages != nullptr) {
       CELLAR_TRY_ASSIGN(rows_taken_, context_->bulk_pages->Add(rows_, refs_, fresh_row_ids));

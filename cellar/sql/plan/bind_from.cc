@@ -166,6 +166,17 @@ Result<ScopeItem*> Binder::MakeItem(std::string name, const std::vector<QueryCol
   return item;
 }
 
+void Binder::NoteUse(NameUse use) {
+  if (s_.context.name_uses != nullptr && view_depth_ == 0) s_.context.name_uses->push_back(use);
+}
+
+void Binder::NoteColumn(const ScopeItem& item, const ScopeColumn& column, int location) {
+  if (s_.context.name_uses == nullptr || item.get == nullptr || item.table == nullptr) return;
+  const auto at = static_cast<size_t>(&column - item.columns.data());
+  if (at < item.get->columns.size())
+    NoteUse({location, item.table->id, item.get->columns[at], false});
+}
+
 std::unique_ptr<LogicalGet> Binder::MakeGet(const catalog::TablePtr& table,
                                             const std::string& alias, ScopeItem* item) {
   UseTable(table);
@@ -267,6 +278,7 @@ Result<Binder::FromResult> Binder::BindTableRef(const ast::TableRef& ref, const 
                     Shown(ref.name))
         .WithLocation(location);
   }
+  NoteUse({location, table->id, {}, ref.alias.name.empty()});
   if (table->kind == catalog::RelationKind::kView) {
     UseTable(table);
     ast::Alias names;

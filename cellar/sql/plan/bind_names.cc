@@ -62,6 +62,7 @@ Result<ExprPtr> Binder::BindColumnRef(const ast::ColumnRef& ref, Env& env) {
   if (n == 1 && !ref.star) {
     for (const Scope* scope = env.scope; scope != nullptr; scope = scope->parent) {
       const ScopeColumn* found = nullptr;
+      const ScopeItem* found_in = nullptr;
       for (const ScopeItem* item : scope->items) {
         if (!item->columns_visible) continue;
         for (const ScopeColumn& column : item->columns) {
@@ -81,9 +82,13 @@ Result<ExprPtr> Binder::BindColumnRef(const ast::ColumnRef& ref, Env& env) {
                 .WithLocation(ref.location);
           }
           found = &column;
+          found_in = item;
         }
       }
-      if (found != nullptr) return ColumnFromScope(*found, ref.location);
+      if (found != nullptr) {
+        NoteColumn(*found_in, *found, ref.location);
+        return ColumnFromScope(*found, ref.location);
+      }
     }
     // The name of a relation: its whole row.
     for (const Scope* scope = env.scope; scope != nullptr; scope = scope->parent) {
@@ -152,7 +157,10 @@ Result<ExprPtr> Binder::BindColumnRef(const ast::ColumnRef& ref, Env& env) {
       }
       match = &column;
     }
-    if (match != nullptr) return ColumnFromScope(*match, ref.location);
+    if (match != nullptr) {
+      NoteColumn(*found, *match, ref.location);
+      return ColumnFromScope(*match, ref.location);
+    }
     if (parts[n - 1] == "tableoid" && found->table != nullptr) {
       ExprPtr oid = MakeConstant(Value(MakeType(TypeId::kOid), Datum::Int(found->table->oid())));
       return oid;

@@ -240,6 +240,11 @@ Status Binder::BindTargets(const ast::TargetList& targets, Env& env, std::vector
     Target target;
     CELLAR_TRY_ASSIGN(target.expr, BindExpr(*item.expr, env));
     target.name = item.name.empty() ? OutputName(*item.expr) : item.name;
+    if (s_.context.name_uses != nullptr && view_depth_ == 0 && item.name.empty()) {
+      for (NameUse& use : *s_.context.name_uses) {
+        if (use.location == item.expr->location && use.column.value != 0) use.gives_name = true;
+      }
+    }
     target.ast = item.expr.get();
     target.location = item.location;
     out->push_back(std::move(target));

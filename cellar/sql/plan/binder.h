@@ -175,6 +175,9 @@ class Binder {
   int AddUse(const catalog::TablePtr& relation);
   void MarkSelected(const ScopeColumn& column);
   Status CheckSchema(const ast::QualifiedName& name);
+  // For PlannerContext::name_uses.
+  void NoteUse(NameUse use);
+  void NoteColumn(const ScopeItem& item, const ScopeColumn& column, int location);
 
   // bind_select.cc
   Result<BoundQuery> BindQueryBody(const ast::SelectStmt& select, const Scope* outer,

@@ -52,11 +52,24 @@ catalog::TablePtr FindRelation(const catalog::CatalogSnapshot& catalog, const Na
 Status CheckSchemaUse(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
                       std::string_view schema);
 
+// A name in the text of a statement and what it stands for.
+struct NameUse {
+  int location = -1;         // of its first part
+  catalog::TableId table;    // the relation, or the table that the column is of
+  catalog::ColumnId column;  // zero: the relation itself
+  // A relation without an alias, a column that names its column of the result: something else may
+  // be found by this very name.
+  bool gives_name = false;
+};
+
 struct PlannerContext {
   catalog::SnapshotPtr catalog;
   const NameScope* scope = nullptr;
   const VirtualCatalog* virtual_catalog = nullptr;
   EvalContext* fold = nullptr;  // for constant folding and reading literals
+  // When set, gets the statement's relations and the columns that it names of them; not those in
+  // the texts of views.
+  std::vector<NameUse>* name_uses = nullptr;
   // Rows of a table, approximately; may be costly the first time.
   std::function<double(const catalog::TableDescriptor&)> estimate_rows;
   // Types the client gave for $1..; kInvalid or absent: infer.
