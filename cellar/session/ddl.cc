@@ -719,6 +719,13 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
   const catalog::SnapshotPtr before = Catalog();
   std::vector<ViewUses> views;
   catalog::ColumnId renamed;
+  const bool relation =
+      index != nullptr || (statement.object_type != ast::ObjectType::kColumn &&
+                           statement.object_type != ast::ObjectType::kTableConstraint);
+  if (relation && statement.new_name == (index != nullptr ? index->name : table->name)) {
+    return SqlError(Code::kExists, sqlstate::kDuplicateTable, "relation \"{}\" already exists",
+                    statement.new_name);
+  }
   if (index != nullptr) {
     for (catalog::IndexDescriptor& candidate : next.indexes) {
       if (candidate.id == index->id) candidate.name = statement.new_name;

@@ -226,6 +226,7 @@ Result<std::vector<TablePtr>> Ddl::FindDroppedTables(const ast::OwnStmt& stateme
                     "{} \"{}\" is not in the recycle bin", KindName(kind), Spell(parts))
         .WithHint("SHOW DROPPED lists what is.");
   }
+  for (const TablePtr& table : found) CELLAR_TRY(s_.CheckOwner(*table));
   return found;
 }
 
@@ -259,6 +260,7 @@ Result<std::vector<NamespacePtr>> Ddl::FindDroppedNamespaces(const ast::OwnStmt&
                     Spell(parts))
         .WithHint("SHOW DROPPED lists what is.");
   }
+  for (const NamespacePtr& space : found) CELLAR_TRY(s_.CheckOwner(*space));
   return found;
 }
 
@@ -568,8 +570,12 @@ Status Ddl::PurgeNamespaces(const std::vector<NamespacePtr>& spaces) {
 Status Ddl::Purge(const ast::OwnStmt& statement) {
   const catalog::SnapshotPtr catalog = Catalog();
   if (statement.object.parts.empty()) {
-    CELLAR_TRY(PurgeTables(catalog->ListDroppedTables()));
-    return PurgeNamespaces(catalog->ListDroppedNamespaces());
+    std::vector<TablePtr> tables = catalog->ListDroppedTables();
+    std::erase_if(tables, [&](const TablePtr& table) { return !s_.CheckOwner(*table).ok(); });
+    std::vector<NamespacePtr> spaces = catalog->ListDroppedNamespaces();
+    std::erase_if(spaces, [&](const NamespacePtr& space) { return !s_.CheckOwner(*space).ok(); });
+    CELLAR_TRY(PurgeTables(tables));
+    return PurgeNamespaces(spaces);
   }
   if (KindOf(statement.object_type)) {
     CELLAR_TRY_ASSIGN(const std::vector<TablePtr> found, FindDroppedTables(statement));
@@ -590,7 +596,10 @@ Status Ddl::Purge(const ast::OwnStmt& statement) {
     living =
         parts.back() == "public" ? database : catalog->FindNamespace(database->id, parts.back());
   }
-  if (statement.number == 0 && living != nullptr) roots.push_back(living);
+  if (statement.number == 0 && living != nullptr) {
+    CELLAR_TRY(s_.CheckOwner(*living));
+    roots.push_back(living);
+  }
   if (roots.empty()) return FindDroppedNamespaces(statement, false).status();
   // `public` alone does not reach into the database's other schemas.
   const bool deep = statement.object_type == ast::ObjectType::kDatabase;

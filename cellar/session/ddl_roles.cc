@@ -279,6 +279,19 @@ Status Ddl::RenameRole(const ast::RenameStmt& statement) {
       CELLAR_TRY(follow(schema));
     }
   }
+  // What comes back from the bin has its owner still.
+  for (const catalog::TablePtr& table : Catalog()->ListDroppedTables()) {
+    if (table->owner != old_name || table->state != catalog::ObjectState::kDropped) continue;
+    catalog::TableDescriptor next = *table;
+    next.owner = statement.new_name;
+    CELLAR_TRY(Editor().UpdateDroppedTable(std::move(next)));
+  }
+  for (const catalog::NamespacePtr& space : Catalog()->ListDroppedNamespaces()) {
+    if (space->owner != old_name || space->state != catalog::ObjectState::kDropped) continue;
+    catalog::NamespaceDescriptor next = *space;
+    next.owner = statement.new_name;
+    CELLAR_TRY(Editor().UpdateDroppedNamespace(std::move(next)));
+  }
   return Status();
 }
 
