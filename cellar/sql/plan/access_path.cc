@@ -16,27 +16,12 @@ namespace {
 
 using Comparison = FunctionSpec::Comparison;
 
-// More spans than this are worse than reading everything.
-constexpr size_t kMaxSpans = 10000;
-
-struct Probe {
-  enum class Kind : uint8_t { kEqual, kIn, kArray, kLower, kUpper, kPrefix, kNull, kNotNull, kOr };
-  Kind kind = Kind::kEqual;
-  int id = -1;
-  size_t condition = 0;  // its position among the conditions
-  const Expr* source = nullptr;
-  std::vector<const Expr*> values;  // kEqual, kLower, kUpper: one
-  std::vector<ExprPtr> made;        // owned values (prefix bounds, array elements)
-  bool inclusive = false;
-  bool exact = true;                     // says all that the condition says
-  std::vector<std::vector<Probe>> arms;  // kOr: searches of each arm
-};
-
 bool IsTextual(Type type) {
   return !type.array && (type.id == TypeId::kText || type.id == TypeId::kVarchar);
 }
 
-// The column below casts that change neither value nor order.
+}  // namespace
+
 const Expr* SeeThrough(const Expr* expr) {
   while (expr->kind == ExprKind::kCall && expr->args.size() == 1) {
     Type from = expr->args[0]->type, to = expr->type;
@@ -52,13 +37,30 @@ const Expr* SeeThrough(const Expr* expr) {
   return expr;
 }
 
-// May a value of this type bound an index on a column of that type as it is?
 bool SameKeyForm(Type value, Type column) {
   if (value.SameKind(column)) return true;
   if (value.array || column.array) return false;
   if (IsInteger(value) && IsInteger(column)) return true;
   return IsTextual(value) && IsTextual(column);
 }
+
+namespace {
+
+// More spans than this are worse than reading everything.
+constexpr size_t kMaxSpans = 10000;
+
+struct Probe {
+  enum class Kind : uint8_t { kEqual, kIn, kArray, kLower, kUpper, kPrefix, kNull, kNotNull, kOr };
+  Kind kind = Kind::kEqual;
+  int id = -1;
+  size_t condition = 0;  // its position among the conditions
+  const Expr* source = nullptr;
+  std::vector<const Expr*> values;  // kEqual, kLower, kUpper: one
+  std::vector<ExprPtr> made;        // owned values (prefix bounds, array elements)
+  bool inclusive = false;
+  bool exact = true;                     // says all that the condition says
+  std::vector<std::vector<Probe>> arms;  // kOr: searches of each arm
+};
 
 struct Matcher {
   const Statement& statement;
@@ -458,6 +460,13 @@ bool Physical::HasIndexOrder(const LogicalGet& get, int id) const {
   return false;
 }
 
+bool Physical::AllKnown(const LogicalGet& get, const std::vector<ExprPtr>& conditions,
+                        const std::vector<size_t>& which) const {
+  return !which.empty() && std::all_of(which.begin(), which.end(), [&](size_t one) {
+    return KnownSelectivity(*conditions[one], &get, 1).has_value();
+  });
+}
+
 AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr>& conditions,
                                 const Request& request) const {
   Matcher matcher(s_, *this, get);
@@ -506,6 +515,11 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
                        static_cast<double>(spans.low->constant.datum().int_value()) + 1;
         rows = std::min(rows, std::max(1.0, width * spans.values));
       }
+    }
+    if (!(index.unique && whole_key) && AllKnown(get, conditions, spans.used)) {
+      std::vector<const Expr*> used;
+      for (size_t one : spans.used) used.push_back(conditions[one].get());
+      rows = std::max(1.0, table_rows * Selectivity(used, &get, table_rows));
     }
     rows = std::min(rows, table_rows);
     path.scanned = rows;
@@ -671,6 +685,7 @@ Result<Phys> Physical::BuildGet(LogicalGet& get, std::vector<ExprPtr> conditions
                      }),
       conditions.end());
   AccessPath path = ChoosePath(get, conditions, request);
+  NoteDistinct(get, TableRows(*get.table));
   if (path.index == nullptr) {
     return InternalError("table \"{}\" has no readable index", get.table->name);
   }

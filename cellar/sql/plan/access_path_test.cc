@@ -208,5 +208,30 @@ TEST_F(AccessPath, ManyColumnsByInAreACrossProduct) {
             "  Spans: [(1, 3) - (1, 3)], [(1, 4) - (1, 4)], [(2, 3) - (2, 3)], [(2, 4) - (2, 4)]");
 }
 
+TEST_F(AccessPath, StatisticsTellHowManyRowsThereAre) {
+  Spread("t", "a", 1000, 0, 10000, 7, 0.5);
+  EXPECT_NEAR(EstimatedRows("SELECT * FROM t WHERE a = 7"), 50000, 1);
+  EXPECT_NEAR(EstimatedRows("SELECT * FROM t WHERE a = 8"), 50, 1);
+  EXPECT_NEAR(EstimatedRows("SELECT * FROM t WHERE a = $1"), 100, 1);
+  EXPECT_NEAR(EstimatedRows("SELECT * FROM t WHERE a >= 5000 AND a < 6000"), 5000, 100);
+  EXPECT_NEAR(EstimatedRows("SELECT * FROM t WHERE a BETWEEN 5000 AND 6000"), 5000, 100);
+  EXPECT_NEAR(EstimatedRows("SELECT * FROM t WHERE a IN (7, 8, NULL)"), 50050, 1);
+  EXPECT_NEAR(EstimatedRows("SELECT * FROM t WHERE a > 20000"), 50, 1);
+  EXPECT_NEAR(EstimatedRows("SELECT a, count(*) FROM t GROUP BY a"), 1000, 1);
+  EXPECT_NEAR(EstimatedRows("SELECT * FROM t WHERE a <> 7"), 50000, 1);
+  // The guesses for columns of which nothing is known stay.
+  EXPECT_NEAR(EstimatedRows("SELECT * FROM t WHERE f"), 50000, 1);
+}
+
+TEST_F(AccessPath, StatisticsChooseTheIndex) {
+  Spread("t", "a", 1000, 0, 10000, 7, 0.5);
+  EXPECT_EQ(Explain("SELECT b FROM t WHERE a = 8"),
+            "Index Scan using t_a on t\n"
+            "  Spans: [(8) - (8)]");
+  EXPECT_EQ(Explain("SELECT b FROM t WHERE a = 7"),
+            "Seq Scan on t\n"
+            "  Filter: (a = 7)");
+}
+
 }  // namespace
 }  // namespace cellar::sql

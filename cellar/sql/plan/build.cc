@@ -457,7 +457,7 @@ Result<Phys> Physical::BuildAggregate(LogicalAggregate& aggregate,
   auto node = std::make_unique<AggregateNode>();
   double groups = 1;
   for (ExprPtr& key : aggregate.keys) {
-    groups *= std::max(2.0, std::sqrt(child.rows()));
+    groups *= GroupsOf(*key, child.rows());
     CELLAR_TRY(Finalize(&key, child.cols));
   }
   for (AggregateCall& call : aggregate.calls) CELLAR_TRY(FinalizeCall(&call, child.cols));

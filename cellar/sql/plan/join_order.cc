@@ -17,6 +17,19 @@ constexpr size_t kTryAllFirst = 10;
 
 }  // namespace
 
+double Physical::OuterDistinct(const JoinTree& tree, int id, double rows) const {
+  for (const Leaf& leaf : tree.leaves) {
+    if (!leaf.produced.Has(id) || leaf.tree == nullptr || leaf.tree->kind != LogicalKind::kGet) {
+      continue;
+    }
+    const auto& get = leaf.tree->As<LogicalGet>();
+    if (const catalog::ColumnStatistics* known = StatisticsOf(get, id)) {
+      return known->DistinctAmong(leaf.table_rows);
+    }
+  }
+  return std::min(rows, 200.0);
+}
+
 Physical::JoinOrder Physical::Search(const JoinTree& tree, const IdSet& needed, int first,
                                      bool keep_order, const Request* order) const {
   size_t n = tree.leaves.size();
@@ -70,7 +83,7 @@ Physical::JoinOrder Physical::Search(const JoinTree& tree, const IdSet& needed, 
             if (arg.kind == ExprKind::kColumn && leaf.produced.Has(arg.index)) {
               distinct = std::max(distinct, DistinctValues(*get, arg.index, leaf.table_rows));
             } else if (across && arg.kind == ExprKind::kColumn) {
-              distinct = std::max(distinct, std::min(rows, 200.0));
+              distinct = std::max(distinct, OuterDistinct(tree, arg.index, rows));
             }
           }
         }

@@ -425,6 +425,7 @@ Status Physical::EstimateLeaves(JoinTree* tree, const Request& wanted) {
     if (leaf.tree->kind == LogicalKind::kGet) {
       auto& get = leaf.tree->As<LogicalGet>();
       leaf.table_rows = TableRows(*get.table);
+      NoteDistinct(get, leaf.table_rows);
       Request request;
       request.needed = wanted.needed;
       AccessPath path = ChoosePath(get, leaf.conditions, request);

@@ -60,6 +60,11 @@ bool SameHashForm(Type a, Type b);
 
 // ---- Access paths (access_path.cc) ----
 
+// The column below casts that change neither value nor order.
+const Expr* SeeThrough(const Expr* expr);
+// May a value of this type bound an index on a column of that type as it is?
+bool SameKeyForm(Type value, Type column);
+
 struct AccessPath {
   const catalog::IndexDescriptor* index = nullptr;
   std::vector<SpanExpr> spans;  // over ids outside the table
@@ -163,6 +168,9 @@ class Physical {
   std::optional<LookupPath> ChooseLookup(const LogicalGet& get, const IdSet& outer,
                                          const std::vector<const Expr*>& candidates,
                                          const IdSet& needed) const;
+  // Does something better than a guess tell how many rows each of these conditions leaves?
+  bool AllKnown(const LogicalGet& get, const std::vector<ExprPtr>& conditions,
+                const std::vector<size_t>& which) const;
   bool Covers(const LogicalGet& get, const catalog::IndexDescriptor& index,
               const IdSet& needed) const;
   bool HasIndexOrder(const LogicalGet& get, int id) const;
@@ -173,6 +181,25 @@ class Physical {
   double Selectivity(const Expr& condition, const LogicalGet* get, double rows) const;
   double Selectivity(const std::vector<ExprPtr>& conditions, const LogicalGet* get,
                      double rows) const;
+  double Selectivity(const std::vector<const Expr*>& conditions, const LogicalGet* get,
+                     double rows) const;
+  // What is known of a column's values; null: nothing.
+  const catalog::ColumnStatistics* StatisticsOf(const LogicalGet& get, int id) const;
+  // From these, for kinds of conditions that they tell of.
+  std::optional<double> KnownSelectivity(const Expr& condition, const LogicalGet* get,
+                                         double rows) const;
+  struct KnownComparison {
+    int id = -1;
+    const catalog::ColumnStatistics* column = nullptr;
+    FunctionSpec::Comparison comparison = FunctionSpec::Comparison::kNone;
+    const Expr* value = nullptr;
+  };
+  // A comparison of a column of `get` about which something is known.
+  std::optional<KnownComparison> ComparisonOf(const Expr& condition, const LogicalGet* get) const;
+  // Keeps how many values columns of `get` have for what is built above it.
+  void NoteDistinct(const LogicalGet& get, double rows);
+  // Groups that a key makes of so many rows.
+  double GroupsOf(const Expr& key, double rows) const;
 
   // join_tree.cc, join_order.cc, join_build.cc
   struct Leaf {
@@ -212,6 +239,8 @@ class Physical {
   Status EstimateLeaves(JoinTree* tree, const Request& needed);
   JoinOrder Search(const JoinTree& tree, const IdSet& needed, int first, bool keep_order,
                    const Request* order) const;
+  // Values of a column of what has been joined, `rows` rows.
+  double OuterDistinct(const JoinTree& tree, int id, double rows) const;
   Result<Phys> Construct(JoinTree* tree, const JoinOrder& order, const Request& request);
   Result<Phys> JoinStep(Phys left, Leaf& leaf, Method method, std::vector<ExprPtr> conditions,
                         const Request& request);
@@ -221,7 +250,9 @@ class Physical {
 
   Statement& s_;
   Plan* plan_;
-  std::vector<std::pair<int, int>> slots_;    // outer ids that slots bring, innermost last
+  std::vector<std::pair<int, int>> slots_;  // outer ids that slots bring, innermost last
+  mutable std::unordered_map<uint64_t, std::shared_ptr<const catalog::TableStatistics>> statistics_;
+  std::unordered_map<int, double> distinct_;  // column id -> values it has
   std::unordered_map<int, ExprPtr> virtual_;  // flattened projections: id -> expression over ids
 };
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cellar/catalog/statistics.h"
 #include "cellar/sql/expr/eval.h"
 #include "cellar/sql/parser/ast.h"
 #include "cellar/sql/plan/plan.h"
@@ -72,6 +73,9 @@ struct PlannerContext {
   std::vector<NameUse>* name_uses = nullptr;
   // Rows of a table, approximately; may be costly the first time.
   std::function<double(const catalog::TableDescriptor&)> estimate_rows;
+  // What is known of a table's values; null: nothing. May be empty.
+  std::function<std::shared_ptr<const catalog::TableStatistics>(const catalog::TableDescriptor&)>
+      statistics;
   // Types the client gave for $1..; kInvalid or absent: infer.
   std::span<const Type> parameter_types;
   // Settings that forbid a kind of path, for tests that compare paths (enable_indexscan,

@@ -96,6 +96,34 @@ class PlannerTest : public testing::Test {
     Edit([&](catalog::CatalogEditor& editor) { return editor.CreateTable(table).status(); });
   }
   void Rows(const std::string& table, double rows) { rows_[table] = rows; }
+  // Statistics of an int column: `distinct` values spread evenly from `low` to `high`, beside
+  // `common`, which is `share` of the rows.
+  void Spread(const std::string& table, const std::string& column, double distinct, int64_t low,
+              int64_t high, int64_t common, double share) {
+    catalog::TablePtr found = FindRelation(*catalog_->Current(), scope_, "", table);
+    ASSERT_NE(found, nullptr);
+    auto next = std::make_shared<catalog::TableStatistics>();
+    if (statistics_[table] != nullptr) *next = *statistics_[table];
+    for (const catalog::ColumnDescriptor& one : found->columns) {
+      if (one.name != column) continue;
+      catalog::ColumnStatistics& added = next->columns.emplace_back();
+      added.column = one.id;
+      added.type = one.type;
+      added.distinct = distinct;
+      if (share > 0) {
+        added.common.emplace_back(one.type, Datum::Int(common));
+        added.frequencies.push_back(share);
+      }
+      for (const int64_t bound : {low, high})
+        added.bounds.emplace_back(one.type, Datum::Int(bound));
+    }
+    statistics_[table] = std::move(next);
+  }
+  double EstimatedRows(const std::string& sql) {
+    Result<std::shared_ptr<const Plan>> plan = TryPlan(sql);
+    EXPECT_TRUE(plan.ok()) << sql << ": " << plan.status().ToString();
+    return plan.ok() ? (*plan)->root->rows : -1;
+  }
 
   Result<std::shared_ptr<const Plan>> TryPlan(const std::string& sql,
                                               std::vector<Type> types = {}) {
@@ -114,6 +142,10 @@ class PlannerTest : public testing::Test {
     context.estimate_rows = [this](const catalog::TableDescriptor& table) {
       auto found = rows_.find(table.name);
       return found == rows_.end() ? 1000.0 : found->second;
+    };
+    context.statistics = [this](const catalog::TableDescriptor& table) {
+      auto found = statistics_.find(table.name);
+      return found == statistics_.end() ? nullptr : found->second;
     };
     context.enable_hash_join = enable_hash_join_;
     context.enable_index_scan = enable_index_scan_;
@@ -180,6 +212,7 @@ class PlannerTest : public testing::Test {
   Arena arena_;
   EvalContext fold_;
   std::map<std::string, double> rows_;
+  std::map<std::string, std::shared_ptr<const catalog::TableStatistics>> statistics_;
   bool enable_hash_join_ = true, enable_index_scan_ = true;
 
  private:
