@@ -10,6 +10,7 @@ Database::~Database() {
   if (impl_->sealing != nullptr) impl_->sealing->Stop();
   if (impl_->read_counts != nullptr) impl_->read_counts->Stop();
   if (impl_->collecting != nullptr) impl_->collecting->Stop();
+  if (impl_->statistics != nullptr) impl_->statistics->Stop();
 }
 
 Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> engine,
@@ -29,6 +30,8 @@ Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> eng
   impl.tables = std::make_unique<table::TableStore>(impl.engine.get());
   impl.sealer = std::make_unique<table::Sealer>(impl.engine.get(), impl.tables.get());
   impl.sealing = std::make_unique<SealService>(impl.catalog.get(), impl.sealer.get());
+  impl.statistics =
+      std::make_unique<StatisticsService>(impl.engine.get(), impl.catalog.get(), impl.tables.get());
   impl.sequences = std::make_unique<SequenceCache>(impl.engine.get());
   impl.quotas = std::make_unique<Quotas>(impl.catalog.get());
   impl.roles = std::make_unique<RoleStore>(impl.engine.get());
@@ -49,6 +52,7 @@ Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> eng
   impl.read_counts = std::make_unique<ReadCounts>(impl.catalog.get());
   impl.read_counts->Start();
   impl.collecting->Start();
+  impl.statistics->Start();
   return database;
 }
 
@@ -66,6 +70,7 @@ void Database::BeginShutdown() {
   impl_->sealing->Stop();
   if (impl_->read_counts != nullptr) impl_->read_counts->Stop();
   impl_->collecting->Stop();
+  impl_->statistics->Stop();
   std::lock_guard lock(impl_->sessions_mutex);
   for (auto& [pid, session] : impl_->sessions)
     session->cancel.Cancel(CancelToken::Reason::kShutdown);

@@ -8,6 +8,7 @@
 #include "cellar/base/check.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/session_internal.h"
+#include "cellar/table/usage.h"
 
 namespace cellar::session {
 
@@ -210,14 +211,29 @@ sql::PlannerContext Session::Impl::MakePlannerContext(std::span<const Type> para
       if (at != db->estimates.end() && now - at->second.made_micros < kEstimateLifeMicros)
         return at->second.rows;
     }
-    Result<uint64_t> rows = transaction != nullptr ? transaction->access->EstimateRows(table)
-                                                   : db->tables->EstimateRows(table);
-    const double estimate = rows.ok() ? static_cast<double>(*rows) : 1000;
+    const double estimate = EstimateRows(table);
     std::lock_guard lock(db->estimates_mutex);
     db->estimates[table.storage_id().value] = {estimate, now};
     return estimate;
   };
+  context.statistics = [this](const catalog::TableDescriptor& table) {
+    return db->statistics->Find(table);
+  };
   return context;
+}
+
+double Session::Impl::EstimateRows(const catalog::TableDescriptor& table) {
+  kv::TransactionOptions read_only;
+  read_only.read_only = true;
+  const std::unique_ptr<kv::Transaction> reading = db->engine->Begin(read_only);
+  const Result<std::optional<table::TableUsage>> usage = table::UsageOf(table, reading.get());
+  if (usage.ok() && usage->has_value()) {
+    return static_cast<double>(std::max<int64_t>(0, (*usage)->rows));
+  }
+  // Not counted, or this transaction's own.
+  const Result<uint64_t> rows = transaction != nullptr ? transaction->access->EstimateRows(table)
+                                                       : db->tables->EstimateRows(table);
+  return rows.ok() ? static_cast<double>(*rows) : 1000;
 }
 
 Status Session::Impl::AddPosition(Status status, std::string_view text) const {

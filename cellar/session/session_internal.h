@@ -25,6 +25,7 @@
 #include "cellar/session/sealing.h"
 #include "cellar/session/session.h"
 #include "cellar/session/settings.h"
+#include "cellar/session/statistics.h"
 #include "cellar/sql/exec/executor.h"
 #include "cellar/sql/expr/eval.h"
 #include "cellar/sql/parser/ast.h"
@@ -136,6 +137,7 @@ struct Database::Impl {
   // Last: their threads end first.
   std::unique_ptr<CollectService> collecting;
   std::unique_ptr<ReadCounts> read_counts;
+  std::unique_ptr<StatisticsService> statistics;
   std::unique_ptr<SealService> sealing;
 };
 
@@ -238,6 +240,8 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Status PlanPrepared(Prepared* prepared);
   Status EnsurePlan(Prepared* prepared);
   sql::PlannerContext MakePlannerContext(std::span<const Type> parameter_types);
+  // Rows of a table, for the planner. Cost: a trip or two.
+  double EstimateRows(const catalog::TableDescriptor& table);
   Status StartPortal(Portal* portal);
   // Gives the execution of a finished portal back for the statement's next run.
   void Recycle(Portal* portal);
@@ -380,6 +384,9 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   // Tells the store's thread what this session has set.
   void FollowSealSettings();
   Status RunVacuum(const ast::VacuumStmt& statement, ResultSink* sink, std::string* tag);
+  // statistics.cc: new statistics for these of the tables that the statement names.
+  Status Analyze(const ast::VacuumStmt& statement, const std::vector<catalog::TablePtr>& tables,
+                 ResultSink* sink);
 
   Status LockWholeTable(const catalog::TableDescriptor& table, int mode, bool nowait);
   Status DeclareCursor(const ast::DeclareCursorStmt& statement, const Prepared& prepared);

@@ -363,6 +363,18 @@ class Generator {
         .Int("relminmxid", 0);
   }
 
+  // As of the last ANALYZE, in PostgreSQL's pages of 8 KiB.
+  void PutSize(const catalog::TableDescriptor& table) {
+    const StatisticsService::Pointer known = s_.db->statistics->Find(table);
+    if (known == nullptr) return;
+    double width = 0;
+    for (const catalog::ColumnStatistics& column : known->columns) {
+      width += (1 - column.null_fraction) * column.average_width;
+    }
+    row_.Double("reltuples", static_cast<float>(known->rows))
+        .Int("relpages", static_cast<int64_t>((known->rows * width + 8191) / 8192));
+  }
+
   void Class() {
     for (const catalog::TablePtr& table : Relations()) {
       const uint32_t space = s_.NamespaceOid(table->parent);
@@ -389,6 +401,7 @@ class Generator {
           .Bool("relhastriggers",
                 !table->foreign_keys.empty() || !catalog_->ListReferencing(table->id).empty())
           .Char("relpersistence", table->temporary ? 't' : 'p');
+      if (kind == 'r') PutSize(*table);
       std::vector<std::string> options = ZoneTexts(table->zone);
       if (kind == 'r' && std::string_view(LayoutName(table->layout)) != kBuiltInTableLayout) {
         options.push_back(fmt::format("layout={}", LayoutName(table->layout)));
@@ -1108,7 +1121,11 @@ class Generator {
       row_.Int("relid", table->oid())
           .Text("schemaname", s_.SchemaName(table->parent))
           .Text("relname", table->name)
-          .Emit();
+          .Int("n_live_tup", static_cast<int64_t>(s_.EstimateRows(*table)));
+      if (const StatisticsService::Pointer known = s_.db->statistics->Find(*table)) {
+        row_.Int(known->automatic ? "last_autoanalyze" : "last_analyze", known->gathered_micros);
+      }
+      row_.Emit();
     }
   }
 
@@ -1134,6 +1151,11 @@ Status Session::Impl::Generate(std::string_view schema, std::string_view name, i
     return UsageRows(this, *CurrentCatalog(), &row);
   }
   if (GeneratePrivilegeRows(*this, *table, rows)) return Status();
+  if (name == "pg_stats") {
+    SystemRow row(*table, rows);
+    StatisticsRows(this, &row);
+    return Status();
+  }
   if (schema == "information_schema") {
     GenerateInformationSchema(*this, *table, rows);
   } else {

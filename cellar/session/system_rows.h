@@ -57,6 +57,8 @@ bool GenerateInformationSchema(Session::Impl& session, const sql::VirtualTable& 
 
 // ddl_bin.cc: pg_catalog.cellar_dropped.
 void GenerateDropped(Session::Impl& session, SystemRow* rows);
+// statistics.cc: pg_stats.
+void StatisticsRows(Session::Impl* session, SystemRow* row);
 
 // The role that owns every schema public.
 inline constexpr uint32_t kDatabaseOwnerOid = 6171;

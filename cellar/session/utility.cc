@@ -702,6 +702,7 @@ Status Session::Impl::RunVacuum(const ast::VacuumStmt& statement, ResultSink* si
   }
   Status status;
   const bool full = SettingBool(statement.options, "full", false, &status);
+  const bool analyze = SettingBool(statement.options, "analyze", false, &status);
   CELLAR_TRY(std::move(status));
   if (statement.vacuum) CELLAR_TRY(Commit(sink));
   std::vector<catalog::TablePtr> tables;
@@ -733,7 +734,7 @@ Status Session::Impl::RunVacuum(const ast::VacuumStmt& statement, ResultSink* si
   if (statement.vacuum) {
     CELLAR_TRY(SealTables(tables, full));
   }
-  // Row counts come from the store whenever a plan is made; fresh ones are what ANALYZE is for.
+  if (!statement.vacuum || analyze) return Analyze(statement, tables, sink);
   std::lock_guard lock(db->estimates_mutex);
   db->estimates.clear();
   return Status();
