@@ -48,6 +48,7 @@ class OpenGate : public Gate {
   }
   bool stopping() const override { return false; }
   std::shared_ptr<const TlsContext> tls() const override { return nullptr; }
+  std::shared_ptr<const HbaRules> hba() const override { return nullptr; }
 };
 
 // Frames, and the single bytes that answer requests for encryption.

@@ -145,7 +145,7 @@ void Summarize(ColumnGatherer* from, double rows, catalog::ColumnStatistics* to)
   // The sketch errs by 2 %: what looks unique is.
   if (!whole && distinct > 0.95 * there) distinct = there;
   // As PostgreSQL: many values are taken to grow with the table.
-  to->distinct = distinct > 0.1 * rows ? -distinct / rows : distinct;
+  to->distinct = distinct > 0.1 * rows ? -distinct / rows : std::max(1.0, std::round(distinct));
   const double sampled = static_cast<double>(from->sample.size());
   std::vector<Run> common;
   const double average = static_cast<double>(values.size()) / std::max(1.0, distinct);

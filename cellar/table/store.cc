@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/catalog/statistics.h"
 #include "cellar/codec/page.h"
 #include "cellar/codec/row.h"
 #include "cellar/table/access.h"
@@ -88,6 +89,7 @@ std::shared_ptr<PageDirectory> TableStore::DirectoryOf(codec::TableId table, Ind
 
 Status TableStore::DeleteRecords(const TableDescriptor& table, kv::Transaction* transaction) {
   CELLAR_TRY(transaction->DropCounter(catalog::CounterNameOf(table)));
+  CELLAR_TRY(transaction->Delete(catalog::StatisticsKey(table)));
   return transaction->Delete(RowIdKey(table.storage_id()));
 }
 

@@ -151,7 +151,7 @@ TEST(Parser, NamesEveryStatementByItsCommandTag) {
       {"MERGE INTO t USING u ON a = b WHEN MATCHED THEN DELETE", NodeKind::kOther, "MERGE"},
       {"ALTER SYSTEM SET a = 1", NodeKind::kOther, "ALTER SYSTEM"},
       {"SECURITY LABEL ON TABLE t IS 'x'", NodeKind::kOther, "SECURITY LABEL"},
-      {"REASSIGN OWNED BY a TO b", NodeKind::kOther, "REASSIGN OWNED"},
+      {"REASSIGN OWNED BY a TO b", NodeKind::kOwned, "REASSIGN OWNED"},
       {"CREATE STATISTICS s ON a, b FROM t", NodeKind::kOther, "CREATE STATISTICS"},
   };
   for (const Case& c : cases) {
