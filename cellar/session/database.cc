@@ -1,4 +1,5 @@
 // Database: an open store shared by sessions.
+#include "cellar/session/jobs.h"
 #include "cellar/session/session_internal.h"
 
 namespace cellar::session {
@@ -7,6 +8,7 @@ Database::Database() = default;
 
 Database::~Database() {
   if (impl_ == nullptr) return;
+  JobService::Close(impl_.get());
   if (impl_->sealing != nullptr) impl_->sealing->Stop();
   if (impl_->read_counts != nullptr) impl_->read_counts->Stop();
   if (impl_->collecting != nullptr) impl_->collecting->Stop();
@@ -53,6 +55,7 @@ Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> eng
   impl.read_counts->Start();
   impl.collecting->Start();
   impl.statistics->Start();
+  JobService::Open(database.get());
   return database;
 }
 
@@ -67,6 +70,7 @@ bool Database::Cancel(int32_t pid, int32_t secret) {
 
 void Database::BeginShutdown() {
   impl_->shutting_down.store(true);
+  if (JobService* jobs = JobService::Of(impl_.get())) jobs->Stop();
   impl_->sealing->Stop();
   if (impl_->read_counts != nullptr) impl_->read_counts->Stop();
   impl_->collecting->Stop();

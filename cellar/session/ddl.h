@@ -9,6 +9,8 @@
 
 namespace cellar::session {
 
+struct Job;  // jobs.h
+
 class Ddl {
  public:
   Ddl(Session::Impl* session, ResultSink* sink) : s_(*session), sink_(sink) {}
@@ -16,6 +18,10 @@ class Ddl {
   // Compares the table's rows with its CHECK and FOREIGN KEY constraints; for each that some row
   // breaks, a message.
   Status FindBrokenConstraints(const catalog::TablePtr& table, std::vector<std::string>* messages);
+  // For jobs, in the session's transaction: do all rows keep the CHECK or FOREIGN KEY of this name,
+  // or, if a column is given, is that free of NULLs?
+  Status VerifyConstraint(const catalog::TablePtr& table, const std::string& name,
+                          catalog::ColumnId column);
 
   // ddl_bin.cc
   Status Undrop(const ast::OwnStmt& statement);
@@ -211,6 +217,23 @@ class Ddl {
   Status RestoreNamespace(const catalog::NamespacePtr& space, const std::string& name);
   Status PurgeTables(const std::vector<catalog::TablePtr>& tables);
   Status PurgeNamespaces(const std::vector<catalog::NamespacePtr>& spaces);
+
+  // job_statements.cc
+  // Stores `next`, whose last index is new, and fills that: in this transaction, or by a job that
+  // writers need not wait for.
+  Status AddIndex(catalog::TableDescriptor next, bool concurrently, catalog::TablePtr* table);
+  // Is the table worth a job, and the statement alone in its transaction?
+  Result<bool> WantsJob(const catalog::TableDescriptor& table);
+  Result<Job> NewJob(const catalog::TableDescriptor& table);
+  // Commits, with the job's record, and waits for the job.
+  Status StartJob(const Job& job);
+  // A job looks whether the rows keep the constraint with this oid, which `next` has, not
+  // validated. `column`: it stands for NOT NULL of that one.
+  Status ValidateByJob(catalog::TableDescriptor next, const std::string& constraint, uint32_t oid,
+                       catalog::ColumnId column, bool remove_on_failure);
+  Status ValidateConstraint(const ast::AlterTableCommand& command, catalog::TablePtr* table);
+  Status SetNotNull(const std::string& column_name, catalog::TablePtr* table);
+  bool only_command_ = true;  // of its ALTER TABLE
 
   // Shared.
   catalog::SnapshotPtr Catalog() { return s_.CurrentCatalog(); }

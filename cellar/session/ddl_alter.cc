@@ -58,6 +58,7 @@ Status Ddl::AlterTable(const ast::AlterTableStmt& statement) {
                   fmt::format("relation \"{}\" does not exist, skipping", statement.table.name));
   }
   catalog::TablePtr table = *found;
+  only_command_ = statement.commands.size() == 1;
   for (const ast::AlterTableCommand& command : statement.commands)
     CELLAR_TRY(AlterOne(command, &table));
   return Status();
@@ -98,9 +99,7 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
     case Kind::kSetNotNull:
       if (column == nullptr) return NoColumn(command.name, next.name);
       if (column->not_null) return Status();
-      CELLAR_TRY(VerifyNotNull(*table, column->id));
-      column->not_null = true;
-      return update();
+      return SetNotNull(command.name, table);
     case Kind::kDropNotNull:
       if (column == nullptr) return NoColumn(command.name, next.name);
       for (const catalog::IndexColumn& part : next.primary().key) {
@@ -194,7 +193,7 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
       CELLAR_TRY(ChangeOwner(command.role, *table));
       *table = Catalog()->GetTable((*table)->id);
       return Status();
-    case Kind::kValidateConstraint:
+    case Kind::kValidateConstraint: return ValidateConstraint(command, table);
     case Kind::kSetStatistics:
     case Kind::kSetColumnOptions:
     case Kind::kResetColumnOptions:
@@ -589,11 +588,14 @@ Status Ddl::AddConstraint(const ast::AlterTableCommand& command, catalog::TableP
       }
       return ReplacePrimary(std::move(next), table);
     }
-    case ast::ConstraintKind::kUnique: {
-      CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
-      return s_.transaction->access->BuildIndex(*table, (*table)->indexes.back().id);
-    }
+    case ast::ConstraintKind::kUnique: return AddIndex(std::move(next), false, table);
     case ast::ConstraintKind::kCheck: {
+      catalog::CheckConstraint& check = next.checks.back();
+      CELLAR_TRY_ASSIGN(const bool by_job, WantsJob(**table));
+      check.validated = !constraint.not_valid && !by_job;
+      if (by_job && !constraint.not_valid) {
+        return ValidateByJob(std::move(next), std::string(check.name), check.oid, {}, true);
+      }
       CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
       return constraint.not_valid ? Status() : VerifyCheck(*table, (*table)->checks.back());
     }
@@ -606,6 +608,18 @@ Status Ddl::AddConstraint(const ast::AlterTableCommand& command, catalog::TableP
                           "constraint \"{}\" for relation \"{}\" already exists", key.name,
                           next.name);
         }
+      }
+      CELLAR_TRY_ASSIGN(const bool by_job, WantsJob(**table));
+      key.validated = !constraint.not_valid && !by_job;
+      if (by_job && !constraint.not_valid) {
+        if (key.oid == 0) {
+          CELLAR_TRY_ASSIGN(const uint64_t id, Editor().AllocateId());
+          key.oid = static_cast<uint32_t>(id) + catalog::TableDescriptor::kFirstOid;
+        }
+        const std::string name = key.name;
+        const uint32_t oid = key.oid;
+        next.foreign_keys.push_back(std::move(key));
+        return ValidateByJob(std::move(next), name, oid, {}, true);
       }
       if (!constraint.not_valid) CELLAR_TRY(VerifyForeignKey(*table, key));
       next.foreign_keys.push_back(std::move(key));

@@ -67,8 +67,8 @@ Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
   index.name = statement.name.empty() ? ChooseName(next, JoinNames(names, "_"), "idx", next.parent)
                                       : statement.name;
   next.indexes.push_back(std::move(index));
-  CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
-  return s_.transaction->access->BuildIndex(made, made->indexes.back().id);
+  catalog::TablePtr made;
+  return AddIndex(std::move(next), statement.concurrently, &made);
 }
 
 }  // namespace cellar::session

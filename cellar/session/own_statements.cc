@@ -1,5 +1,6 @@
 // Dispatch of the statements that PostgreSQL does not have.
 #include "cellar/base/sqlstate.h"
+#include "cellar/session/jobs.h"
 #include "cellar/session/session_internal.h"
 
 namespace cellar::session {
@@ -18,7 +19,7 @@ Status Session::Impl::RunOwnStatement(const ast::OwnStmt& statement, Portal* por
   switch (statement.own) {
     case ast::OwnKind::kUndrop:
     case ast::OwnKind::kPurge: return RunBinStatement(statement, sink, tag);
-    case ast::OwnKind::kCancelJob: return UnsupportedError("CANCEL JOB is not supported");
+    case ast::OwnKind::kCancelJob: return session::RunCancelJob(this, statement);
     case ast::OwnKind::kCheck: return RunCheck(statement, portal, sink);
     case ast::OwnKind::kRepair: return RunRepair(statement, portal, sink);
     case ast::OwnKind::kSetOptions:

@@ -6,6 +6,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
+#include "cellar/session/jobs.h"
 #include "cellar/session/system_privileges.h"
 #include "cellar/session/system_tables.h"
 #include "cellar/session/usage_rows.h"
@@ -177,6 +178,7 @@ class Generator {
     };
     static constexpr Entry kEntries[] = {
         {"cellar_dropped", &Generator::Dropped},
+        {"cellar_jobs", &Generator::Jobs},
         {"cellar_table_storage", &Generator::TableStorage},
         {"pg_am", &Generator::Am},
         {"pg_attrdef", &Generator::Attrdef},
@@ -247,6 +249,28 @@ class Generator {
                                  }),
                   schemas.end());
     return schemas;
+  }
+
+  void Jobs() {
+    const Result<std::vector<Job>> jobs = ReadJobs(s_.db->engine.get());
+    if (!jobs.ok()) return;
+    for (const Job& job : *jobs) {
+      const bool build = job.kind == JobKind::kBuildIndex;
+      row_.Int("job", static_cast<int64_t>(job.id))
+          .Text("kind", build ? "build index" : "validate constraint")
+          .Text("state", JobStateName(job.state))
+          .Text("object", job.object)
+          .Text("created_by", job.created_by)
+          .Int("created", job.created_micros)
+          .Int("rows_estimated", static_cast<int64_t>(job.rows_estimated));
+      if (build) row_.Int("rows_done", static_cast<int64_t>(job.rows_done));
+      if (!job.ended()) row_.Text("step", JobStepName(job));
+      if (job.ended_micros != 0) row_.Int("ended", job.ended_micros);
+      if (!job.error.ok()) {
+        row_.Text("error", fmt::format("{}: {}", job.error.sqlstate(), job.error.message()));
+      }
+      row_.Emit();
+    }
   }
 
   // Of layout pages only: rows of others have but one place.
@@ -597,7 +621,8 @@ class Generator {
             .Bool("indisclustered", false)
             .Bool("indisvalid", index.state == catalog::IndexState::kPublic)
             .Bool("indcheckxmin", false)
-            .Bool("indisready", true)
+            .Bool("indisready", index.state == catalog::IndexState::kPublic ||
+                                    index.state == catalog::IndexState::kWriteOnly)
             .Bool("indislive", true)
             .Bool("indisreplident", false)
             .IntArray("indkey", keys, 0)

@@ -57,6 +57,10 @@ const SystemTable kSystemTables[] = {
     {"pg_catalog", "cellar_dropped", 15901, true,
      "path:text kind:text id:int8 dropped_at:timestamptz dropped_by:name expires_in:interval "
      "rows:int8 bytes:int8 state:text drop_group:int8"},
+    // Ours: long changes of the schema.
+    {"pg_catalog", "cellar_jobs", 15902, true,
+     "job:int8 kind:text state:text step:text object:text rows_done:int8 rows_estimated:int8 "
+     "error:text created_by:name created:timestamptz ended:timestamptz"},
     // Ours: where the rows of tables are.
     {"pg_catalog", "cellar_table_storage", 15900, true,
      "schemaname:name tablename:name layout:text delta_bytes:int8 page_bytes:int8 "

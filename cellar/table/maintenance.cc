@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/table/backfill.h"
 #include "cellar/table/errors.h"
 #include "cellar/table/page_merge.h"
 #include "cellar/table/usage.h"
@@ -172,6 +173,86 @@ Status BuildIndexOf(AccessContext* context, const TablePtr& table, IndexId index
     CELLAR_TRY_ASSIGN(bool more, reader->Next(&rows));
     if (!more) return builder.Flush();
     CELLAR_TRY(builder.Add(rows));
+  }
+}
+
+namespace {
+
+void SetUp(const BackfillContext& in, AccessContext* context) {
+  context->transaction = in.transaction;
+  context->cancel = in.cancel;
+  context->store = in.store;
+}
+
+}  // namespace
+
+Status BackfillIndex(const BackfillContext& in, const TablePtr& table, IndexId index_id,
+                     uint64_t max_rows, std::string* position, BackfillStep* out) {
+  AccessContext own;
+  SetUp(in, &own);
+  AccessContext* context = &own;
+  *out = BackfillStep();
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  const IndexCodec* index = compiled->FindIndex(index_id);
+  if (index == nullptr || index->primary) {
+    return InternalError("table \"{}\" has no secondary index {}", table->name, index_id.value);
+  }
+  const std::string& prefix = compiled->primary().prefix;
+  KeyItem range;
+  range.start = prefix + *position;
+  range.end = codec::PrefixEnd(prefix);
+  IndexBuilder builder(context, *compiled, *index);
+  CELLAR_TRY_ASSIGN(
+      std::unique_ptr<Reader> reader,
+      OpenRangeScan(context, WholeTable(table, *compiled, false), {std::move(range)}));
+  RowBatch rows;
+  std::string last;
+  while (out->rows < max_rows) {
+    CELLAR_TRY_ASSIGN(bool more, reader->Next(&rows));
+    if (!more) {
+      out->done = true;
+      break;
+    }
+    if (rows.size() == 0) continue;
+    CELLAR_TRY(builder.Add(rows));
+    out->rows += rows.size();
+    last.clear();
+    codec::AppendKeyFields(rows, rows.size() - 1, compiled->primary().key_positions,
+                           compiled->primary().key_columns, &last);
+  }
+  CELLAR_TRY(builder.Flush());
+  if (!last.empty()) {
+    *position = std::move(last);
+    // Behind the key of that row, whose last byte is its group.
+    position->push_back(kGroupZero);
+    position->push_back('\0');
+  }
+  return Status();
+}
+
+Result<uint64_t> CountEntries(const BackfillContext& in, const TableDescriptor& table,
+                              IndexId index_id) {
+  AccessContext own;
+  SetUp(in, &own);
+  AccessContext* context = &own;
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(table));
+  const IndexCodec* index = compiled->FindIndex(index_id);
+  if (index == nullptr)
+    return InternalError("table \"{}\" has no index {}", table.name, index_id.value);
+  const codec::KeyRange range = codec::PrefixRange(index->prefix);
+  kv::ScanOptions options;
+  options.keys_only = true;
+  options.fill_cache = false;
+  options.mode = kv::ReadMode::kSnapshot;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    context->transaction->Scan(range.start, range.end, options));
+  kv::Block block;
+  uint64_t entries = 0;
+  while (true) {
+    CELLAR_TRY(context->CheckCancel());
+    CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
+    if (!more) return entries;
+    entries += block.size();
   }
 }
 

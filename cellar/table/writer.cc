@@ -125,6 +125,41 @@ Status DeleteEntry(AccessContext* context, const CompiledTable& compiled, const 
   return context->transaction->Put(key, {});
 }
 
+// While a unique index is being built, a row that has no entry yet may have the key of a later one.
+bool MayMeetStrangers(const IndexCodec& index) {
+  return index.unique && !index.primary && index.index->state == catalog::IndexState::kWriteOnly;
+}
+
+// Flags rows whose key leads to another row: that entry is not theirs to change. Their commit
+// depends on its staying so. Cost: one trip.
+Status FindStrangers(AccessContext* context, const CompiledTable& compiled, const IndexCodec& index,
+                     const StringList& keys, std::span<const std::string_view> refs,
+                     const RowBatch& rows, std::vector<uint8_t>* strangers) {
+  strangers->assign(rows.size(), 0);
+  std::vector<std::string_view> probes;
+  std::vector<size_t> places;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    if (keys[row].empty() || index.EscapesUniqueness(rows, row)) continue;
+    probes.push_back(keys[row]);
+    places.push_back(row);
+  }
+  std::vector<kv::PinnedValue> values;
+  std::vector<uint8_t> found;
+  CELLAR_TRY(context->MultiGet(probes, &values, &found));
+  std::string scratch;
+  RowBatch scratch_row;
+  for (size_t i = 0; i < probes.size(); ++i) {
+    if (!found[i]) continue;
+    Result<std::string_view> ref =
+        index.FindRef(probes[i], values[i].view(), &scratch, &scratch_row);
+    if (!ref.ok()) return DamagedEntry(compiled.table(), *index.index, ref.status());
+    if (*ref == refs[places[i]]) continue;
+    (*strangers)[places[i]] = 1;
+    CELLAR_TRY(context->transaction->AddReadConflict(probes[i], std::string(probes[i]) + '\0'));
+  }
+  return Status();
+}
+
 void CountChanges(AccessContext* context, const CompiledTable& compiled, size_t rows) {
   if (!compiled.paged()) return;
   context->DirectoryOf(compiled).changes.fetch_add(rows, std::memory_order_relaxed);
@@ -299,7 +334,9 @@ class Inserter {
 // One index's part of an update.
 struct UpdateIndex {
   const IndexCodec* codec;
-  StringList old_keys, new_keys;  // empty strings for rows whose entry does not change
+  StringList old_keys, new_keys;   // empty strings for rows whose entry does not change
+  std::vector<uint8_t> strangers;  // of FindStrangers; empty: none
+  bool OldIsStranger(size_t row) const { return !strangers.empty() && strangers[row] != 0; }
 };
 
 class Updater {
@@ -320,6 +357,10 @@ class Updater {
       if (!LosesEntries(*codec.index)) continue;
       indexes_.emplace_back().codec = &codec;
       Prepare(&indexes_.back());
+      if (MayMeetStrangers(codec)) {
+        CELLAR_TRY(FindStrangers(context_, compiled_, codec, indexes_.back().old_keys, old_refs_,
+                                 old_rows_, &indexes_.back().strangers));
+      }
     }
     CELLAR_TRY(CheckUnique());
     return Write();
@@ -357,7 +398,7 @@ class Updater {
       if (!index.codec->unique || !TakesEntries(*index.codec->index)) continue;
       for (size_t row = 0; row < new_rows_.size(); ++row) {
         if (index.old_keys[row] == index.new_keys[row]) continue;
-        left.insert(index.old_keys[row]);
+        if (!index.OldIsStranger(row)) left.insert(index.old_keys[row]);
         if (index.codec->EscapesUniqueness(new_rows_, row)) continue;
         probe.Add(index.new_keys[row], index.codec->primary);
         added.push_back({&index, row});
@@ -382,7 +423,7 @@ class Updater {
       const bool takes = TakesEntries(*index.codec->index);
       for (size_t row = 0; row < new_rows_.size(); ++row) {
         const bool stays = takes && index.old_keys[row] == index.new_keys[row];
-        if (!stays && !index.old_keys[row].empty()) {
+        if (!stays && !index.old_keys[row].empty() && !index.OldIsStranger(row)) {
           CELLAR_TRY(DeleteEntry(context_, compiled_, *index.codec, index.old_keys[row],
                                  old_refs_[row], old_rows_, row));
         }
@@ -398,6 +439,7 @@ class Updater {
       }
       for (size_t row = 0; row < new_rows_.size(); ++row) {
         if (index.new_keys[row].empty()) continue;
+        if (index.OldIsStranger(row) && index.new_keys[row] == index.old_keys[row]) continue;
         value.clear();
         CELLAR_TRY(index.codec->AppendValue(new_rows_, row, new_refs_[row], &scratch, &value));
         CELLAR_TRY(transaction->Put(index.new_keys[row], value));
@@ -515,7 +557,17 @@ Status DeleteRows(AccessContext* context, const TablePtr& table,
   std::string key;
   for (const IndexCodec& index : compiled->indexes()) {
     if (!LosesEntries(*index.index)) continue;
+    std::vector<uint8_t> strangers;
+    if (MayMeetStrangers(index)) {
+      StringList keys;
+      for (size_t row = 0; row < refs.size(); ++row) {
+        index.AppendKey(old_rows, row, refs[row], keys.buffer());
+        keys.End();
+      }
+      CELLAR_TRY(FindStrangers(context, *compiled, index, keys, refs, old_rows, &strangers));
+    }
     for (size_t row = 0; row < refs.size(); ++row) {
+      if (!strangers.empty() && strangers[row]) continue;
       key.clear();
       index.AppendKey(old_rows, row, refs[row], &key);
       CELLAR_TRY(DeleteEntry(context, *compiled, index, key, refs[row], old_rows, row));

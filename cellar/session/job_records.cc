@@ -1,0 +1,135 @@
+// Jobs as they are stored.
+#include "cellar/codec/key.h"
+#include "cellar/kv/engine.h"
+#include "cellar/session/jobs.h"
+#include "proto/job.pb.h"
+
+namespace cellar::session {
+
+std::string JobKey(uint64_t id) { return codec::SystemKey("job", {id}); }
+
+std::string EncodeJob(const Job& job) {
+  proto::Job out;
+  out.set_id(job.id);
+  out.set_kind(static_cast<uint32_t>(job.kind));
+  out.set_state(static_cast<uint32_t>(job.state));
+  out.set_table_id(job.table.value);
+  out.set_index_id(job.index.value);
+  out.set_constraint(job.constraint);
+  out.set_constraint_oid(job.constraint_oid);
+  out.set_column_id(job.column.value);
+  out.set_remove_on_failure(job.remove_on_failure);
+  out.set_database(job.database);
+  out.set_created_by(job.created_by);
+  out.set_object(job.object);
+  out.set_position(job.position);
+  out.set_filled(job.filled);
+  out.set_rows_done(job.rows_done);
+  out.set_rows_estimated(job.rows_estimated);
+  out.set_created_micros(job.created_micros);
+  out.set_ended_micros(job.ended_micros);
+  out.set_detached(job.detached);
+  if (!job.error.ok()) {
+    proto::Job::Error* error = out.mutable_error();
+    error->set_code(static_cast<uint32_t>(job.error.code()));
+    error->set_sqlstate(std::string(job.error.sqlstate()));
+    error->set_message(std::string(job.error.message()));
+    error->set_detail(std::string(job.error.detail()));
+    error->set_table(std::string(job.error.table_name()));
+    error->set_column(std::string(job.error.column_name()));
+    error->set_constraint(std::string(job.error.constraint_name()));
+  }
+  return out.SerializeAsString();
+}
+
+Result<Job> DecodeJob(std::string_view bytes) {
+  proto::Job in;
+  if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return CorruptionError("the record of a job does not read");
+  }
+  if (in.kind() < 1 || in.kind() > 2 || in.state() < 1 || in.state() > 5 ||
+      in.error().code() > static_cast<uint32_t>(Code::kInternal)) {
+    return CorruptionError("the record of job {} is of an unknown kind or state", in.id());
+  }
+  Job job;
+  job.id = in.id();
+  job.kind = static_cast<JobKind>(in.kind());
+  job.state = static_cast<JobState>(in.state());
+  job.table.value = in.table_id();
+  job.index.value = in.index_id();
+  job.constraint = in.constraint();
+  job.constraint_oid = in.constraint_oid();
+  job.column.value = in.column_id();
+  job.remove_on_failure = in.remove_on_failure();
+  job.database = in.database();
+  job.created_by = in.created_by();
+  job.object = in.object();
+  job.position = in.position();
+  job.filled = in.filled();
+  job.rows_done = in.rows_done();
+  job.rows_estimated = in.rows_estimated();
+  job.created_micros = in.created_micros();
+  job.ended_micros = in.ended_micros();
+  job.detached = in.detached();
+  if (in.error().code() != 0) {
+    Status error(static_cast<Code>(in.error().code()), in.error().message());
+    if (!in.error().sqlstate().empty())
+      error = std::move(error).WithSqlState(in.error().sqlstate());
+    if (!in.error().detail().empty()) error = std::move(error).WithDetail(in.error().detail());
+    if (!in.error().table().empty()) error = std::move(error).WithTable("", in.error().table());
+    if (!in.error().column().empty()) error = std::move(error).WithColumn(in.error().column());
+    if (!in.error().constraint().empty())
+      error = std::move(error).WithConstraint(in.error().constraint());
+    job.error = std::move(error);
+  }
+  return job;
+}
+
+const char* JobStateName(JobState state) {
+  switch (state) {
+    case JobState::kRunning: return "running";
+    case JobState::kUndoing: return "undoing";
+    case JobState::kDone: return "done";
+    case JobState::kFailed: return "failed";
+    case JobState::kCancelled: return "cancelled";
+  }
+  return "";
+}
+
+const char* JobStepName(const Job& job) {
+  if (job.state == JobState::kUndoing) return job.detached ? "clearing" : "detaching";
+  if (job.kind == JobKind::kValidate) return "validating";
+  return job.filled ? "verifying" : "filling";
+}
+
+Result<std::vector<Job>> ReadJobs(kv::Engine* engine) {
+  kv::TransactionOptions options;
+  options.read_only = true;
+  std::unique_ptr<kv::Transaction> reader = engine->Begin(options);
+  const codec::KeyRange range = codec::PrefixRange(codec::SystemPrefix("job"));
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    reader->Scan(range.start, range.end, kv::ScanOptions{}));
+  std::vector<Job> jobs;
+  kv::Block block;
+  while (true) {
+    CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
+    if (!more) return jobs;
+    for (size_t i = 0; i < block.size(); ++i) {
+      CELLAR_TRY_ASSIGN(Job job, DecodeJob(block.value(i)));
+      jobs.push_back(std::move(job));
+    }
+  }
+}
+
+Result<std::optional<Job>> ReadJob(kv::Engine* engine, uint64_t id) {
+  kv::TransactionOptions options;
+  options.read_only = true;
+  std::unique_ptr<kv::Transaction> reader = engine->Begin(options);
+  kv::PinnedValue value;
+  CELLAR_TRY_ASSIGN(bool found, reader->Get(JobKey(id), &value));
+  if (!found) return std::optional<Job>();
+  CELLAR_TRY_ASSIGN(Job job, DecodeJob(value.view()));
+  return std::optional<Job>(std::move(job));
+}
+
+}  // namespace cellar::session

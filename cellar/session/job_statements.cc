@@ -1,0 +1,175 @@
+// Statements that a job carries out, and CANCEL JOB.
+#include <algorithm>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/session/ddl.h"
+#include "cellar/session/jobs.h"
+#include "cellar/sql/parser/deparse.h"
+#include "cellar/table/usage.h"
+
+namespace cellar::session {
+namespace {
+
+// Smaller tables are changed by the statement's own transaction: one commit, and no waiting.
+constexpr int64_t kRowsForJob = 2000;
+
+}  // namespace
+
+Result<bool> Ddl::WantsJob(const catalog::TableDescriptor& table) {
+  if (s_.in_block || !s_.commits_by_itself || !only_command_ || table.temporary) return false;
+  if (s_.transaction->kv->stats().ops != 0) return false;  // it has done something before
+  CELLAR_TRY_ASSIGN(const std::optional<table::TableUsage> usage,
+                    table::UsageOf(table, s_.transaction->kv.get()));
+  if (usage.has_value()) return usage->rows >= kRowsForJob;
+  CELLAR_TRY_ASSIGN(const uint64_t rows, s_.transaction->access->EstimateRows(table));
+  return rows >= static_cast<uint64_t>(kRowsForJob);
+}
+
+Result<Job> Ddl::NewJob(const catalog::TableDescriptor& table) {
+  Job job;
+  CELLAR_TRY_ASSIGN(job.id, Editor().AllocateId());
+  job.table = table.id;
+  job.database = s_.database_name;
+  job.created_by = s_.session_user;
+  job.created_micros = NowMicros();
+  CELLAR_TRY_ASSIGN(job.rows_estimated, s_.transaction->access->EstimateRows(table));
+  return job;
+}
+
+Status Ddl::StartJob(const Job& job) {
+  CELLAR_TRY(s_.transaction->kv->Put(JobKey(job.id), EncodeJob(job)));
+  CELLAR_TRY(s_.Commit(sink_));
+  JobService* jobs = JobService::Of(s_.db);
+  jobs->Wake();
+  return jobs->Wait(job.id, &s_.cancel);
+}
+
+Status RunCancelJob(Session::Impl* session, const ast::OwnStmt& statement) {
+  CELLAR_TRY(session->CheckWritable("CANCEL JOB"));
+  if (session->db->options.read_only) {
+    return SqlError(Code::kInvalid, sqlstate::kReadOnlySqlTransaction,
+                    "cannot cancel jobs of a store that is open for reading only");
+  }
+  const auto id = static_cast<uint64_t>(std::max<int64_t>(statement.number, 0));
+  CELLAR_TRY_ASSIGN(const std::optional<Job> job, ReadJob(session->db->engine.get(), id));
+  if (job.has_value() && !session->IsSuperuser() && job->created_by != session->session_user) {
+    const catalog::TablePtr table = session->CurrentCatalog()->GetTable(job->table);
+    if (table == nullptr || !session->Owns(*table)) {
+      return SqlError(Code::kInvalid, sqlstate::kInsufficientPrivilege,
+                      "permission denied to cancel job {}", id);
+    }
+  }
+  return JobService::Of(session->db)->Cancel(id);
+}
+
+Status Ddl::AddIndex(catalog::TableDescriptor next, bool concurrently, catalog::TablePtr* table) {
+  if (concurrently && (s_.in_block || !s_.commits_by_itself)) {
+    return SqlError(Code::kInvalid, sqlstate::kActiveSqlTransaction,
+                    "CREATE INDEX CONCURRENTLY cannot run inside a transaction block");
+  }
+  const catalog::TablePtr before = Catalog()->GetTable(next.id);
+  bool by_job = concurrently && before != nullptr && !before->temporary;
+  if (!by_job && before != nullptr) {
+    CELLAR_TRY_ASSIGN(by_job, WantsJob(*before));
+  }
+  if (!by_job) {
+    CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
+    return s_.transaction->access->BuildIndex(*table, (*table)->indexes.back().id);
+  }
+  CELLAR_TRY_ASSIGN(Job job, NewJob(*before));
+  next.indexes.back().state = catalog::IndexState::kWriteOnly;
+  next.indexes.back().job = job.id;
+  job.object = fmt::format("index \"{}\" of table \"{}\"", next.indexes.back().name, next.name);
+  CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
+  job.index = (*table)->indexes.back().id;
+  return StartJob(job);
+}
+
+Status Ddl::VerifyConstraint(const catalog::TablePtr& table, const std::string& name,
+                             catalog::ColumnId column) {
+  if (column.value != 0) {
+    return table->FindColumn(column) == nullptr ? Status() : VerifyNotNull(table, column);
+  }
+  for (const catalog::CheckConstraint& check : table->checks) {
+    if (check.name == name) return VerifyCheck(table, check);
+  }
+  for (const catalog::ForeignKey& key : table->foreign_keys) {
+    if (key.name == name) return VerifyForeignKey(table, key);
+  }
+  return Status();  // its job notices
+}
+
+Status Ddl::ValidateByJob(catalog::TableDescriptor next, const std::string& constraint,
+                          uint32_t oid, catalog::ColumnId column, bool remove_on_failure) {
+  CELLAR_TRY_ASSIGN(Job job, NewJob(next));
+  job.kind = JobKind::kValidate;
+  job.constraint = constraint;
+  job.constraint_oid = oid;
+  job.column = column;
+  job.remove_on_failure = remove_on_failure;
+  job.object = fmt::format("constraint \"{}\" of table \"{}\"", constraint, next.name);
+  for (const catalog::ForeignKey& key : next.foreign_keys) {
+    if (key.oid != oid || key.referenced_table.value == 0 || key.referenced_table == next.id) {
+      continue;
+    }
+    // Who began before the key was there must not delete rows of the other table: a new version
+    // refuses those commits.
+    if (const catalog::TablePtr other = Catalog()->GetTable(key.referenced_table)) {
+      CELLAR_TRY(Editor().UpdateTable(*other).status());
+    }
+  }
+  CELLAR_TRY(Editor().UpdateTable(std::move(next)).status());
+  return StartJob(job);
+}
+
+Status Ddl::SetNotNull(const std::string& column_name, catalog::TablePtr* table) {
+  catalog::TableDescriptor next = **table;
+  const int at = next.OrdinalOf((*table)->FindColumn(column_name)->id);
+  catalog::ColumnDescriptor& column = next.columns[static_cast<size_t>(at)];
+  CELLAR_TRY_ASSIGN(const bool by_job, WantsJob(**table));
+  if (!by_job) {
+    CELLAR_TRY(VerifyNotNull(*table, column.id));
+    column.not_null = true;
+    CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
+    return Status();
+  }
+  // Until all rows have been looked at, a CHECK keeps NULLs out.
+  catalog::CheckConstraint check;
+  check.name = ChooseName(next, column.name, "not_null", next.parent);
+  check.expression = sql::QuoteIdentifier(column.name) + " IS NOT NULL";
+  check.validated = false;
+  CELLAR_TRY_ASSIGN(const uint64_t id, Editor().AllocateId());
+  check.oid = static_cast<uint32_t>(id) + catalog::TableDescriptor::kFirstOid;
+  next.checks.push_back(check);
+  const catalog::ColumnId column_id = column.id;
+  return ValidateByJob(std::move(next), check.name, check.oid, column_id, true);
+}
+
+Status Ddl::ValidateConstraint(const ast::AlterTableCommand& command, catalog::TablePtr* table) {
+  catalog::TableDescriptor next = **table;
+  const auto is_it = [&command](const auto& candidate) { return candidate.name == command.name; };
+  const auto check = std::find_if(next.checks.begin(), next.checks.end(), is_it);
+  const auto key = std::find_if(next.foreign_keys.begin(), next.foreign_keys.end(), is_it);
+  if (check == next.checks.end() && key == next.foreign_keys.end()) {
+    const catalog::IndexDescriptor* index = next.FindIndex(command.name);
+    if (index != nullptr && index->constraint) {
+      return SqlError(
+          Code::kInvalid, sqlstate::kWrongObjectType,
+          "constraint \"{}\" of relation \"{}\" is not a foreign key or check constraint",
+          command.name, next.name);
+    }
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedObject,
+                    "constraint \"{}\" of relation \"{}\" does not exist", command.name, next.name);
+  }
+  bool* validated = check != next.checks.end() ? &check->validated : &key->validated;
+  if (*validated) return Status();
+  const uint32_t oid = check != next.checks.end() ? check->oid : key->oid;
+  CELLAR_TRY_ASSIGN(const bool by_job, WantsJob(**table));
+  if (by_job) return ValidateByJob(std::move(next), command.name, oid, {}, false);
+  CELLAR_TRY(VerifyConstraint(*table, command.name, {}));
+  *validated = true;
+  CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
+  return Status();
+}
+
+}  // namespace cellar::session

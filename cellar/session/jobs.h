@@ -1,0 +1,139 @@
+// Changes of the schema that take long, as jobs: records in the store, and the thread that works on
+// them while the store is open (docs/decisions/0014-jobs.md). Private to this layer and its tests.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "cellar/base/cancel.h"
+#include "cellar/base/status.h"
+#include "cellar/catalog/catalog.h"
+#include "cellar/kv/engine.h"
+#include "cellar/session/session_internal.h"
+
+namespace cellar::session {
+
+// Values are persisted.
+enum class JobKind : uint8_t { kBuildIndex = 1, kValidate = 2 };
+// kUndoing: it has failed or was cancelled, and takes back what it made. The last three are final.
+enum class JobState : uint8_t {
+  kRunning = 1,
+  kUndoing = 2,
+  kDone = 3,
+  kFailed = 4,
+  kCancelled = 5
+};
+
+// The record: docs/formats/jobs.md.
+struct Job {
+  uint64_t id = 0;
+  JobKind kind = JobKind::kBuildIndex;
+  JobState state = JobState::kRunning;
+  catalog::TableId table;
+  catalog::IndexId index;
+  std::string constraint;
+  uint32_t constraint_oid = 0;
+  catalog::ColumnId column;
+  bool remove_on_failure = false;
+  std::string database, created_by, object;
+  std::string position;
+  bool filled = false;
+  uint64_t rows_done = 0, rows_estimated = 0;
+  int64_t created_micros = 0, ended_micros = 0;
+  bool detached = false;
+  Status error;
+
+  bool ended() const { return state >= JobState::kDone; }
+};
+
+// job_records.cc
+std::string JobKey(uint64_t id);
+std::string EncodeJob(const Job& job);
+Result<Job> DecodeJob(std::string_view bytes);  // kCorruption
+const char* JobStateName(JobState state);
+const char* JobStepName(const Job& job);
+// By id.
+Result<std::vector<Job>> ReadJobs(kv::Engine* engine);
+// nullopt: there is none.
+Result<std::optional<Job>> ReadJob(kv::Engine* engine, uint64_t id);
+
+// CANCEL JOB.
+Status RunCancelJob(Session::Impl* session, const ast::OwnStmt& statement);
+
+// Thread-safe.
+class JobService {
+ public:
+  // The database outlives it.
+  explicit JobService(Database* database) : database_(database) {}
+  ~JobService() { Stop(); }
+  JobService(const JobService&) = delete;
+  JobService& operator=(const JobService&) = delete;
+
+  // That of an open database; null: it is open for reading only.
+  static JobService* Of(const Database::Impl* database);
+  static void Open(Database* database);
+  // Waits for the running step.
+  static void Close(const Database::Impl* database);
+
+  // Goes on with all jobs that have not ended.
+  void Start();
+  // Jobs stay as they are. No Start after it.
+  void Stop();
+  // After the commit of a new job.
+  void Wake();
+  // Until the job has ended; its error, if it has one. When `cancel` is asked to stop, the job is
+  // cancelled, unless it is because of the shutdown.
+  Status Wait(uint64_t id, const CancelToken* cancel);
+  // Asks for the end of a job. Errors: 42704 unknown, 55000 ended already.
+  Status Cancel(uint64_t id);
+
+  // Tests only: called after each commit of a job, with the step's name.
+  static void SetHook(std::function<void(std::string_view)> hook);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void Run();
+  // Works on one job until it has ended, or cannot go on now.
+  void Work(Job job);
+  Status Go(Job* job);
+  Status Build(Job* job);
+  Status Backfill(const catalog::TablePtr& table, const Job& job, uint64_t max_rows, Job* next);
+  Status CountEntries(const catalog::TablePtr& table, const Job& job);
+  Status Validate(Job* job);
+  Status Undo(Job* job);
+  Status Detach(Job* job);
+  Status Clear(Job* job);
+  // One commit: `change` edits the table's descriptor, and the record becomes `job`. Conflicts are
+  // tried again.
+  Status Edit(const Job& job, const std::function<Status(catalog::TableDescriptor*)>& change);
+  Status Put(const Job& job);
+  void End(Job* job, JobState state);
+  void Forget();
+  // False when the service stops, or the running job is cancelled.
+  bool Rest(Clock::duration duration);
+
+  Database* database_;
+  CancelToken cancel_;  // of what is running
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  bool stopping_ = false, woken_ = false;
+  uint64_t running_ = 0;
+  Session* session_ = nullptr;  // in which the running job validates
+  std::set<uint64_t> cancelled_;
+  std::thread thread_;
+  std::map<uint64_t, Clock::time_point> not_before_;  // of the thread only
+};
+
+}  // namespace cellar::session

@@ -1,0 +1,257 @@
+// Schema changes by jobs: beside writers, cancelled, failed, and after the store was closed.
+#include "cellar/session/jobs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "cellar/codec/key.h"
+#include "cellar/session/session_internal.h"
+#include "cellar/session/test_session.h"
+
+namespace cellar::session {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class JobsTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    DatabaseOptions options;
+    options.table_layout = GetParam();
+    session_ = std::make_unique<TestSession>(options);
+    session_->Run(
+        "CREATE TABLE t (id int PRIMARY KEY, a int, b text);"
+        "INSERT INTO t SELECT i, i * 7, 'v' || i FROM generate_series(1, 5000) i");
+  }
+  void TearDown() override { JobService::SetHook(nullptr); }
+
+  std::vector<std::string> Run(std::string_view text) { return session_->Run(text); }
+  Status Try(std::string_view text) { return session_->Try(text); }
+
+  // Keys under the ids of t's secondary indexes from `first` on.
+  size_t KeysOfIndexes(uint32_t first) {
+    const uint64_t table = std::stoull(Run("SELECT 't'::regclass::oid").front()) - 16384;
+    auto reader = session_->engine()->Begin();
+    const std::string start = codec::TablePrefix(codec::TableId{table}, codec::IndexId{first});
+    auto cursor = reader->Scan(start, codec::PrefixEnd(codec::TablePrefix(codec::TableId{table})),
+                               kv::ScanOptions());
+    EXPECT_TRUE(cursor.ok());
+    kv::Block block;
+    size_t keys = 0;
+    while (true) {
+      Result<bool> more = (*cursor)->NextBlock(&block);
+      if (!more.ok() || !*more) return keys;
+      keys += block.size();
+    }
+  }
+
+  std::unique_ptr<TestSession> session_;
+};
+
+TEST_P(JobsTest, BuildsAnIndex) {
+  Run("CREATE INDEX t_a ON t (a)");
+  EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+  EXPECT_THAT(Run("SELECT kind, state, rows_done, object FROM pg_catalog.cellar_jobs"),
+              ElementsAre("build index|done|5000|index \"t_a\" of table \"t\""));
+  EXPECT_THAT(Run("SELECT indisvalid FROM pg_index WHERE indexrelid = 't_a'::regclass"),
+              ElementsAre("t"));
+  EXPECT_THAT(Run("SELECT id FROM t WHERE a = 700"), ElementsAre("100"));
+}
+
+TEST_P(JobsTest, SmallTablesNeedNone) {
+  Run("CREATE TABLE few (a int); INSERT INTO few SELECT generate_series(1, 100)");
+  Run("CREATE INDEX few_a ON few (a)");
+  EXPECT_THAT(Run("SHOW JOBS"), IsEmpty());
+  Run("CREATE INDEX CONCURRENTLY few_a2 ON few (a)");
+  EXPECT_EQ(Run("SHOW JOBS").size(), 1u);
+}
+
+TEST_P(JobsTest, InABlockItIsPartOfTheBlock) {
+  Run("BEGIN; CREATE INDEX t_a ON t (a); ROLLBACK");
+  EXPECT_THAT(Run("SHOW JOBS"), IsEmpty());
+  EXPECT_EQ(KeysOfIndexes(4), 0u);
+  EXPECT_EQ(Try("BEGIN; CREATE INDEX CONCURRENTLY t_a ON t (a)").sqlstate(), "25001");
+  Run("ROLLBACK");
+}
+
+TEST_P(JobsTest, AFailedUniqueBuildLeavesNothing) {
+  Run("UPDATE t SET a = 7 WHERE id = 4999");
+  const Status status = Try("CREATE UNIQUE INDEX t_a ON t (a)");
+  EXPECT_EQ(status.sqlstate(), "23505");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("could not create unique index \"t_a\""));
+  EXPECT_EQ(status.detail(), "Key (a)=(7) is duplicated.");
+  EXPECT_EQ(KeysOfIndexes(4), 0u);
+  EXPECT_THAT(Run("SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 't'::regclass"),
+              ElementsAre("t_pkey"));
+  EXPECT_THAT(Run("SELECT state, error FROM pg_catalog.cellar_jobs"),
+              ElementsAre("failed|23505: could not create unique index \"t_a\""));
+  Run("UPDATE t SET a = -1 WHERE id = 4999; CREATE UNIQUE INDEX t_a ON t (a)");
+  EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+}
+
+TEST_P(JobsTest, WritersMeetUniqueIndexesThatAreBeingBuilt) {
+  // Row 20000 is not in the index yet when 30000 takes its key and 20000 goes.
+  Run("INSERT INTO t SELECT i, i * 7, 'v' || i FROM generate_series(5001, 20000) i");
+  bool done = false;
+  const auto other = session_->Open();
+  JobService::SetHook([&](std::string_view step) {
+    if (step != "filled some" || std::exchange(done, true)) return;
+    TextSink sink;
+    for (const char* text :
+         {"INSERT INTO t VALUES (-1, 70, 'x')", "UPDATE t SET b = 'y' WHERE id = 10",
+          "INSERT INTO t VALUES (30000, 140000, 'x')",
+          "UPDATE t SET b = 'y', a = a WHERE id = 20000", "DELETE FROM t WHERE id = 20000",
+          "UPDATE t SET a = a + 100000 WHERE id > 4000"}) {
+      (void)TestSession::RunIn(other.get(), text, &sink);
+    }
+  });
+  const Status status = Try("CREATE UNIQUE INDEX t_a ON t (a)");
+  JobService::SetHook(nullptr);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_TRUE(done);
+  EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+  EXPECT_THAT(Run("SELECT count(*), count(DISTINCT a) FROM t"), ElementsAre("20000|20000"));
+}
+
+TEST_P(JobsTest, ConstraintsAreValidated) {
+  Run("ALTER TABLE t ADD CONSTRAINT pos CHECK (a > 0); ");
+  Run("ALTER TABLE t ADD CONSTRAINT big CHECK (a < 100) NOT VALID");
+  EXPECT_THAT(Run("SELECT conname, convalidated FROM pg_constraint WHERE contype = 'c' ORDER BY 1"),
+              ElementsAre("big|f", "pos|t"));
+  EXPECT_EQ(Try("INSERT INTO t VALUES (9000, 200, 'x')").sqlstate(), "23514");
+  EXPECT_EQ(Try("ALTER TABLE t VALIDATE CONSTRAINT big").sqlstate(), "23514");
+  EXPECT_THAT(Run("SELECT convalidated FROM pg_constraint WHERE conname = 'big'"),
+              ElementsAre("f"));
+  EXPECT_EQ(Try("ALTER TABLE t ADD CONSTRAINT few CHECK (a < 100)").sqlstate(), "23514");
+  EXPECT_THAT(Run("SELECT conname FROM pg_constraint WHERE conname = 'few'"), IsEmpty());
+  Run("ALTER TABLE t DROP CONSTRAINT big");
+
+  Run("ALTER TABLE t ALTER COLUMN a SET NOT NULL");
+  EXPECT_EQ(Try("INSERT INTO t VALUES (9000, NULL, 'x')").sqlstate(), "23502");
+  Run("INSERT INTO t VALUES (9001, 1, NULL)");
+  const Status null = Try("ALTER TABLE t ALTER COLUMN b SET NOT NULL");
+  EXPECT_EQ(null.sqlstate(), "23502");
+  EXPECT_EQ(null.message(), "column \"b\" of relation \"t\" contains null values");
+  EXPECT_THAT(Run("SELECT conname FROM pg_constraint WHERE contype = 'c'"), ElementsAre("pos"));
+
+  Run("CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p SELECT generate_series(1, 5000)");
+  EXPECT_EQ(Try("ALTER TABLE t ADD CONSTRAINT fk FOREIGN KEY (id) REFERENCES p").sqlstate(),
+            "23503");
+  Run("DELETE FROM t WHERE id = 9001");
+  Run("ALTER TABLE t ADD CONSTRAINT fk FOREIGN KEY (id) REFERENCES p");
+  EXPECT_EQ(Try("DELETE FROM p WHERE id = 3").sqlstate(), "23503");
+  EXPECT_THAT(Run("SELECT convalidated FROM pg_constraint WHERE conname = 'fk'"), ElementsAre("t"));
+  EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+}
+
+TEST_P(JobsTest, CancelledAtEachStepItLeavesNothing) {
+  const auto other = session_->Open();
+  for (const char* step : {"filled some", "counted"}) {
+    SCOPED_TRACE(step);
+    std::atomic<bool> asked = false;
+    JobService::SetHook([&](std::string_view passed) {
+      if (passed != step || asked.exchange(true)) return;
+      TextSink sink;
+      EXPECT_TRUE(
+          TestSession::RunIn(other.get(),
+                             "SELECT job FROM pg_catalog.cellar_jobs WHERE step IS NOT NULL", &sink)
+              .ok());
+      ASSERT_EQ(sink.rows.size(), 1u);
+      EXPECT_TRUE(TestSession::RunIn(other.get(), "CANCEL JOB " + sink.rows[0], &sink).ok());
+    });
+    const Status status = Try("CREATE INDEX t_a ON t (a)");
+    JobService::SetHook(nullptr);
+    if (std::string_view(step) == "filled some") {
+      EXPECT_EQ(status.sqlstate(), "57014");
+      EXPECT_EQ(KeysOfIndexes(4), 0u);
+      EXPECT_THAT(Run("SELECT state FROM pg_catalog.cellar_jobs"), ElementsAre("cancelled"));
+    } else {
+      EXPECT_TRUE(status.ok());  // too late
+    }
+    EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+  }
+  EXPECT_EQ(Try("CANCEL JOB 123456").sqlstate(), "42704");
+  EXPECT_EQ(Try("CANCEL JOB " + Run("SELECT max(job) FROM pg_catalog.cellar_jobs")[0]).sqlstate(),
+            "55000");
+}
+
+TEST_P(JobsTest, DroppedWhileItIsBuilt) {
+  const auto other = session_->Open();
+  std::atomic<bool> dropped = false;
+  JobService::SetHook([&](std::string_view step) {
+    if (step != "filled some" || dropped.exchange(true)) return;
+    TextSink sink;
+    EXPECT_TRUE(TestSession::RunIn(other.get(), "DROP INDEX t_a", &sink).ok());
+  });
+  EXPECT_EQ(Try("CREATE INDEX t_a ON t (a)").sqlstate(), "42704");
+  JobService::SetHook(nullptr);
+  EXPECT_EQ(KeysOfIndexes(4), 0u);
+  EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+}
+
+// Three writers with a model each, and indexes made and dropped beside them.
+TEST_P(JobsTest, BesideWriters) {
+  constexpr int kWriters = 3, kIds = 300;
+  std::atomic<bool> stop = false;
+  std::array<std::map<int, int>, kWriters> models;
+  std::vector<std::thread> writers;
+  for (int w = 0; w < kWriters; ++w) {
+    writers.emplace_back([&, w] {
+      const auto session = session_->Open();
+      std::mt19937 random(static_cast<uint32_t>(w));
+      std::map<int, int>& model = models[static_cast<size_t>(w)];
+      for (int i = 0; !stop.load(); ++i) {
+        const int id = 100000 + w * kIds + static_cast<int>(random() % kIds);
+        const int a = 1000000 * (w + 1) + i;
+        const auto known = model.find(id);
+        const bool remove = known != model.end() && random() % 3 == 0;
+        const std::string text = known == model.end()
+                                     ? fmt::format("INSERT INTO t VALUES ({}, {}, 'w')", id, a)
+                                 : remove ? fmt::format("DELETE FROM t WHERE id = {}", id)
+                                          : fmt::format("UPDATE t SET a = {} WHERE id = {}", a, id);
+        TextSink sink;
+        const Status status = TestSession::RunIn(session.get(), text, &sink);
+        if (status.code() == Code::kConflict) continue;
+        EXPECT_TRUE(status.ok()) << status.ToString();
+        if (remove)
+          model.erase(id);
+        else
+          model[id] = a;
+      }
+    });
+  }
+  for (int round = 0; round < 3; ++round) {
+    Run("CREATE INDEX t_a ON t (a)");
+    Run("CREATE UNIQUE INDEX t_u ON t (a) INCLUDE (b)");
+    Run("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0)");
+    EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+    Run("ALTER TABLE t DROP CONSTRAINT c");
+    Run("DROP INDEX t_a");
+    Run("DROP INDEX t_u");
+  }
+  Run("CREATE UNIQUE INDEX t_u ON t (a)");
+  stop = true;
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+  std::map<int, int> expected, found;
+  for (const auto& model : models) expected.insert(model.begin(), model.end());
+  for (const std::string& row : Run("SELECT id, a FROM t WHERE id >= 100000")) {
+    found[std::stoi(row)] = std::stoi(row.substr(row.find('|') + 1));
+  }
+  EXPECT_EQ(found, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, JobsTest, testing::Values("row", "pages"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace cellar::session
