@@ -532,16 +532,23 @@ Status Ddl::CopyLike(const ast::TableLike& like, catalog::TableDescriptor* table
 }
 
 const char* LayoutName(catalog::Layout layout) {
-  return layout == catalog::Layout::kPages ? "pages" : "row";
+  switch (layout) {
+    case catalog::Layout::kRow: break;
+    case catalog::Layout::kPages: return "pages";
+    case catalog::Layout::kCell: return "cell";
+    case catalog::Layout::kDatum: return "datum";
+  }
+  return "row";
 }
 
 Result<catalog::Layout> ParseLayout(std::string_view name) {
-  for (catalog::Layout layout : {catalog::Layout::kRow, catalog::Layout::kPages}) {
+  for (catalog::Layout layout : {catalog::Layout::kRow, catalog::Layout::kPages,
+                                 catalog::Layout::kCell, catalog::Layout::kDatum}) {
     if (name == LayoutName(layout)) return layout;
   }
   return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
                   "invalid value for option \"layout\": {}", name)
-      .WithDetail("Valid values are \"row\" and \"pages\".");
+      .WithDetail("Valid values are \"row\", \"pages\", \"cell\" and \"datum\".");
 }
 
 Result<catalog::Layout> Ddl::LayoutOf(const ast::OptionList& options) {

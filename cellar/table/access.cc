@@ -171,9 +171,9 @@ class Looker {
     return Status();
   }
 
-  // Rows by the first columns of their primary key, where they lie in pages: their keys are found
-  // first, then they are fetched together.
-  Status ReadPagedRanges(EntrySet* entries) {
+  // Rows by the first columns of their primary key, where they lie in pages or in parts: their keys
+  // are found first, then they are fetched together.
+  Status ReadScatteredRanges(EntrySet* entries) {
     std::vector<std::pair<size_t, size_t>> groups;
     CELLAR_TRY(ForEachKey([&](size_t first, size_t end) -> Status {
       const codec::KeyRange range = codec::PrefixRange(encoded_[order_[first]]);
@@ -203,8 +203,9 @@ class Looker {
   }
 
   Status ReadRanges(EntrySet* entries) {
-    if (codec_->index().primary && spec_.table->layout == catalog::Layout::kPages) {
-      return ReadPagedRanges(entries);
+    CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*spec_.table));
+    if (codec_->index().primary && (compiled->paged() || compiled->split())) {
+      return ReadScatteredRanges(entries);
     }
     const bool needs_ref = spec_.with_row_ref || spec_.lock_rows || !codec_->covering();
     std::vector<std::pair<size_t, size_t>> groups;

@@ -23,6 +23,7 @@
 #include "cellar/table/keys_dump.h"
 #include "cellar/table/maintenance.h"
 #include "cellar/table/reader.h"
+#include "cellar/table/split_scan.h"
 #include "cellar/table/usage.h"
 #include "cellar/table/writer.h"
 
@@ -100,7 +101,9 @@ class Checker {
   Status Run(uint64_t* rows) {
     CELLAR_TRY_ASSIGN(whole_, compiled_.Scan(compiled_.primary().index->id, compiled_.living_ids(),
                                              true, ScanBytes::kBorrow));
-    CELLAR_TRY(compiled_.paged() ? CheckPages() : CheckRows());
+    CELLAR_TRY(compiled_.paged()   ? CheckPages()
+               : compiled_.split() ? CheckSplitRows()
+                                   : CheckRows());
     for (const IndexCodec& index : compiled_.indexes()) {
       // What is being built has only part of its entries.
       if (index.primary || index.index->state != catalog::IndexState::kPublic) continue;
@@ -188,6 +191,27 @@ class Checker {
       }
       return CheckPackedRows(keys, values, true);
     });
+  }
+
+  Status CheckSplitRows() {
+    const codec::KeyRange range = codec::PrefixRange(compiled_.primary().prefix);
+    SplitScan::Options options;
+    options.mode = kv::ReadMode::kSnapshot;
+    options.stray = [this](std::string_view key) {
+      Find(compiled_.primary(), fmt::format("key {} is no part of a row", codec::PrintKey(key)));
+    };
+    SplitScan scan(context_, &compiled_, whole_.get(), range.start, range.end, std::move(options));
+    std::vector<std::string_view> keys;
+    std::vector<StoredRow> rows;
+    while (true) {
+      CELLAR_TRY(context_->CheckCancel());
+      CELLAR_TRY_ASSIGN(const bool more, scan.Next(&keys, &rows));
+      if (!more) return Status();
+      std::vector<uint32_t> places;
+      CELLAR_TRY(DecodeRows(keys, rows, &places));
+      rows_ += keys.size();
+      CELLAR_TRY(CheckBatch());
+    }
   }
 
   Status CheckPages() {

@@ -257,6 +257,7 @@ Result<std::shared_ptr<const CompiledTable>> CompiledTable::Make(const TableDesc
       out->page_keys_ = codec::PageKeys::kInt;
     }
   }
+  out->CompileParts();
   CELLAR_TRY(out->CompileFormats());
   return std::shared_ptr<const CompiledTable>(std::move(out));
 }
@@ -280,6 +281,9 @@ Result<uint32_t> CompiledTable::KeyChunkOf(const codec::RowFormat& format) const
 Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out) const {
   out->index = &index;
   out->prefix = codec::TablePrefix(table_->storage_id(), index.id);
+  if (index.primary && table_->layout == catalog::Layout::kDatum) {
+    codec::AppendKeyUint(0, &out->prefix);
+  }
   out->primary = index.primary;
   out->unique = index.unique || index.primary;
   out->nulls_distinct = !index.nulls_not_distinct && !index.primary;
@@ -347,6 +351,47 @@ Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out
   return Status();
 }
 
+bool CompiledTable::InPart(ColumnId column) const {
+  if (table_->layout == catalog::Layout::kCell || table_->layout == catalog::Layout::kDatum) {
+    const std::vector<catalog::IndexColumn>& key = table_->primary().key;
+    return std::none_of(key.begin(), key.end(), [column](const catalog::IndexColumn& part) {
+      return part.column == column;
+    });
+  }
+  if (table_->layout != catalog::Layout::kRow) return false;
+  return std::any_of(table_->groups.begin(), table_->groups.end(), [column](const auto& group) {
+    return std::find(group.columns.begin(), group.columns.end(), column) != group.columns.end();
+  });
+}
+
+void CompiledTable::CompileParts() {
+  const auto add = [this](uint32_t id, std::span<const ColumnId> columns) {
+    RowPart& part = parts_.emplace_back();
+    part.id = id;
+    for (ColumnId column : columns) {
+      const int position = PositionOf(column);
+      if (position >= 0) part.positions.push_back(static_cast<uint32_t>(position));
+    }
+    if (table_->layout == catalog::Layout::kDatum) {
+      part.prefix = codec::TablePrefix(table_->storage_id(), table_->primary().id);
+      codec::AppendKeyUint(id, &part.prefix);
+      part.suffix.push_back(kGroupZero);
+    } else {
+      codec::AppendKeyUint(id, &part.suffix);
+      codec::FinishKey(&part.suffix);
+    }
+  };
+  if (table_->layout == catalog::Layout::kRow) {
+    for (const catalog::ColumnGroup& group : table_->groups) add(group.id, group.columns);
+  } else if (table_->layout != catalog::Layout::kPages) {
+    for (const catalog::ColumnDescriptor& column : table_->columns) {
+      if (InPart(column.id)) add(column.id.value, {&column.id, 1});
+    }
+  }
+  std::sort(parts_.begin(), parts_.end(),
+            [](const RowPart& a, const RowPart& b) { return a.id < b.id; });
+}
+
 Status CompiledTable::CompileFormats() {
   if (table_->row_formats.empty()) return CorruptionError("it has no row format");
   const std::vector<uint32_t>& primary = indexes_.front().key_positions;
@@ -356,6 +401,7 @@ Status CompiledTable::CompileFormats() {
     }
     std::vector<codec::RowColumn> columns;
     for (size_t i = 0; i < descriptor.columns.size(); ++i) {
+      if (InPart(descriptor.columns[i])) continue;
       codec::RowColumn column;
       column.id = descriptor.columns[i];
       column.type = descriptor.types[i];
@@ -464,6 +510,23 @@ Result<std::shared_ptr<const ScanCodec>> CompiledTable::CompileScan(
           plan.steps.push_back(
               {static_cast<uint32_t>(at - columns_of.begin()), want.position, at->type});
         }
+      }
+    }
+  }
+  if (index.primary) {
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const size_t before = out->part_columns_.size();
+      for (uint32_t position : parts_[i].positions) {
+        if (wanted_at[position] < 0) continue;
+        const catalog::ColumnDescriptor& column = living_column(position);
+        out->part_columns_.push_back({column.id, static_cast<uint32_t>(wanted_at[position]),
+                                      column.type, DefaultOf(column)});
+        std::erase_if(wanted,
+                      [&](const codec::WantedColumn& want) { return want.id == column.id; });
+        wanted_at[position] = -1;
+      }
+      if (out->part_columns_.size() > before) {
+        out->wanted_parts_.push_back(static_cast<uint32_t>(i));
       }
     }
   }

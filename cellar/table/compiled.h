@@ -12,6 +12,13 @@
 //   deleted page         page-prefix boundary GroupID(0)  -> PAGE of the rows from the boundary (a
 //   RowRef) on first page   page-prefix                      -> PAGE of the rows before all other
 //   boundaries
+// Rows that are split into parts (docs/formats/key.md section 4; split_rows.h): column groups of
+// layout `row`, and layout `cell`, where each column outside the primary key is a part:
+//   row          prefix pk.. GroupID(0)           -> ROW of the columns in no part
+//   part         prefix pk.. GroupID              -> PATCH of the part's columns, or no entry
+// Layout `datum`, with P the ids of table and index:
+//   row          P ColumnID(0) pk.. GroupID(0)    -> ROW of the key columns; `prefix` is P
+//   ColumnID(0) part         P ColumnID pk.. GroupID(0)       -> PATCH of the column, or no entry
 #pragma once
 
 #include <atomic>
@@ -75,12 +82,21 @@ struct IndexCodec {
                                    std::string* scratch, RowBatch* scratch_row) const;
 };
 
+// Some columns of a row whose values lie under a key of their own.
+struct RowPart {
+  uint32_t id = 0;                  // GroupID or ColumnID; parts are sorted by it
+  std::vector<uint32_t> positions;  // among the living columns; none: they were dropped
+  std::string prefix;               // of its keys; empty: the row's own
+  std::string suffix;               // of its keys, finished
+};
+
 // Where one row was found. Borrowed.
 struct StoredRow {
-  std::string_view value;                 // a ROW, unless:
-  const codec::PageView* page = nullptr;  // the row lies in this page
-  uint32_t position = 0;                  // there
-  std::string_view patch;                 // over the page's row; empty: none
+  std::span<const std::string_view> parts = {};  // PATCHes over the value
+  std::string_view value;                        // a ROW, unless:
+  const codec::PageView* page = nullptr;         // the row lies in this page
+  uint32_t position = 0;                         // there
+  std::string_view patch;                        // over the page's row; empty: none
 };
 
 // Whose bytes a decoded batch holds.
@@ -111,6 +127,15 @@ class ScanCodec {
                         size_t first_row, bool copy, RowBatch* batch) const;
   // Overwrites the columns that the patch holds.
   Status ApplyPatch(std::string_view patch, size_t row, bool copy, RowBatch* batch) const;
+  // Of a table of split rows: which parts hold wanted columns, as places in parts(), ascending.
+  std::span<const uint32_t> wanted_parts() const { return wanted_parts_; }
+  // The wanted columns that lie in parts, of rows first_row.. of the batch, whose other columns are
+  // decoded.
+  Status ApplyParts(std::span<const StoredRow> rows, size_t first_row, RowBatch* batch) const;
+  // Decode needs the values under the rows' own keys.
+  bool needs_row() const { return needs_row_; }
+  // ... and those keys.
+  bool needs_key() const { return needs_key_ || with_row_ref_; }
   // Values of entries are not needed: neither for columns nor to find the RowRef.
   bool keys_only(bool needs_ref) const {
     return needs_ref && index_->unique && !index_->primary ? false : !needs_value_;
@@ -145,6 +170,13 @@ class ScanCodec {
     std::vector<Step> steps;
     std::vector<Default> defaults;
   };
+  // A wanted column that lies in a part.
+  struct PartColumn {
+    ColumnId id;
+    uint32_t position;  // of the batch
+    Type type;
+    Value missing;  // the value of a column that no part holds
+  };
   Result<const PagePlan*> PlanOf(const codec::PageView& page) const;
   // decode(step's chunk, step's column) for all columns, then RowRefs, copies and defaults.
   template <typename DecodeChunk, typename RowAt>
@@ -154,6 +186,8 @@ class ScanCodec {
   const CompiledTable* table_ = nullptr;
   const IndexCodec* index_ = nullptr;
   std::vector<PagePlan> page_plans_;
+  std::vector<uint32_t> wanted_parts_;
+  std::vector<PartColumn> part_columns_;
   bool borrows_ = false;
   std::vector<ColumnId> columns_;
   std::vector<Type> types_;
@@ -196,6 +230,14 @@ class CompiledTable {
 
   // ---- Layout `pages` ----
   bool paged() const { return table_->layout == catalog::Layout::kPages; }
+  // ---- Split rows: any layout but `pages` ----
+  bool split() const { return !parts_.empty(); }
+  const std::vector<RowPart>& parts() const { return parts_; }
+  // Does a NULL in this living column stand in its part? Where none is there, the column has the
+  // value that it was added with.
+  bool WritesNull(size_t position) const {
+    return living_column(position).initial_value.has_value();
+  }
   const std::string& page_prefix() const { return page_prefix_; }
   codec::PageKeys page_keys() const { return page_keys_; }
   // Of a page's row format. Null: there is none of this id.
@@ -222,6 +264,8 @@ class CompiledTable {
   };
   static Result<std::shared_ptr<const CompiledTable>> Make(const TableDescriptor& table);
   Status CompileIndex(const IndexDescriptor& index, IndexCodec* out) const;
+  void CompileParts();
+  bool InPart(ColumnId column) const;
   Status CompileFormats();
   Result<std::shared_ptr<const ScanCodec>> CompileScan(const IndexCodec& index,
                                                        std::span<const ColumnId> columns,
@@ -240,6 +284,7 @@ class CompiledTable {
   std::vector<codec::RowFormat> formats_;
   codec::RowFormat write_format_;
   std::vector<uint32_t> write_positions_;
+  std::vector<RowPart> parts_;
 
   mutable std::mutex mutex_;
   mutable size_t cached_ = 0;

@@ -68,6 +68,7 @@ std::vector<std::string> FieldNames(const catalog::TableDescriptor& table,
     names.push_back(ColumnName(table, column.column));
   }
   if (index.primary) {
+    if (table.layout == catalog::Layout::kDatum) names.insert(names.begin(), "column");
     if (offset <= codec::kPagesOfPrimary) names.push_back("group");
     return names;
   }
@@ -161,11 +162,14 @@ void DescribeData(const codec::DecodedKey& decoded, const catalog::CatalogSnapsh
     out->fields.push_back(
         FieldOf(decoded.fields[i], i - kIds < names.size() ? names[i - kIds] : ""));
   }
-  if (value == nullptr || index == nullptr || !index->primary ||
-      table->layout != catalog::Layout::kPages) {
+  if (value == nullptr || index == nullptr || !index->primary) return;
+  Status status;
+  if (table->layout != catalog::Layout::kPages) {
+    status = DescribeDelta(*table, *value, out);
+    if (out->part == "patch") out->part = "part";
+    out->damage = status.message();
     return;
   }
-  Status status;
   if (offset == codec::kRowsOfPrimary) status = DescribeDelta(*table, *value, out);
   if (offset == codec::kPagesOfPrimary) status = DescribePage(*table, *value, bounds, out);
   out->damage = status.message();

@@ -7,6 +7,7 @@
 #include "cellar/table/backfill.h"
 #include "cellar/table/errors.h"
 #include "cellar/table/page_merge.h"
+#include "cellar/table/split_scan.h"
 #include "cellar/table/usage.h"
 #include "cellar/table/writer.h"
 
@@ -315,13 +316,32 @@ Result<uint64_t> CountFewPagedRows(AccessContext* context, const CompiledTable& 
   return rows;
 }
 
+Result<uint64_t> CountFewSplitRows(AccessContext* context, const CompiledTable& table) {
+  CELLAR_TRY_ASSIGN(const std::shared_ptr<const ScanCodec> nothing,
+                    table.Scan(table.primary().index->id, std::span<const ColumnId>(), false,
+                               ScanBytes::kBorrow));
+  const codec::KeyRange range = codec::PrefixRange(table.primary().prefix);
+  SplitScan::Options options;
+  options.mode = kv::ReadMode::kSnapshot;
+  SplitScan scan(context, &table, nothing.get(), range.start, range.end, std::move(options));
+  std::vector<std::string_view> keys;
+  std::vector<StoredRow> stored;
+  uint64_t rows = 0;
+  while (rows < kManyRows) {
+    CELLAR_TRY_ASSIGN(const bool more, scan.Next(&keys, &stored));
+    if (!more) break;
+    rows += stored.size();
+  }
+  return std::min(rows, kManyRows);
+}
+
 }  // namespace
 
 Result<uint64_t> CountFewRows(AccessContext* context, const TableDescriptor& table) {
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(table));
   if (compiled->paged()) return CountFewPagedRows(context, *compiled);
-  const codec::KeyRange range =
-      codec::PrefixRange(codec::TablePrefix(table.storage_id(), table.primary().id));
+  if (compiled->split()) return CountFewSplitRows(context, *compiled);
+  const codec::KeyRange range = codec::PrefixRange(compiled->primary().prefix);
   kv::ScanOptions options;
   options.keys_only = true;
   options.limit = kManyRows;

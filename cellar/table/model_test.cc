@@ -68,15 +68,40 @@ std::vector<Shape> Shapes() {
 // A row of the model, with values that outlive it.
 using Values = std::vector<Datum>;
 
-// Shape, and layout: rows, pages that are never sealed, pages that are sealed all the time.
-enum class Storage { kRows, kDelta, kSealed };
+// Shape, and layout: rows, pages that are never sealed, pages that are sealed all the time, rows in
+// two column groups, cells, columns.
+enum class Storage { kRows, kDelta, kSealed, kGroups, kCells, kDatums };
+
+void SetStorage(Storage storage, TableDescriptor* table) {
+  switch (storage) {
+    case Storage::kRows: break;
+    case Storage::kDelta:
+    case Storage::kSealed: table->layout = catalog::Layout::kPages; break;
+    case Storage::kCells: table->layout = catalog::Layout::kCell; break;
+    case Storage::kDatums: table->layout = catalog::Layout::kDatum; break;
+    case Storage::kGroups: {
+      // Every other column outside the primary key; one id takes two bytes in keys and ends in 00.
+      catalog::ColumnGroup hot{1, "hot", {}}, cold{256, "cold", {}};
+      for (const catalog::ColumnDescriptor& column : table->columns) {
+        bool key = false;
+        for (const auto& part : table->indexes.front().key) key |= part.column == column.id;
+        if (key) continue;
+        if (column.id.value % 3 == 0) hot.columns.push_back(column.id);
+        if (column.id.value % 3 == 2) cold.columns.push_back(column.id);
+      }
+      table->groups = {hot, cold};
+      table->next_group_id = 257;
+      break;
+    }
+  }
+}
 
 class Model : public testing::TestWithParam<std::tuple<size_t, Storage>> {
  protected:
   void SetUp() override {
     shape_ = Shapes()[std::get<0>(GetParam())];
     storage_ = std::get<1>(GetParam());
-    if (storage_ != Storage::kRows) shape_.table.layout = catalog::Layout::kPages;
+    SetStorage(storage_, &shape_.table);
     table_ = store_.Create(shape_.table);
     types_ = LivingTypes(*table_);
   }
@@ -454,7 +479,7 @@ TEST_P(Model, RandomWorkGivesWhatTheObviousAlgorithmGives) {
 }
 
 std::string NameOf(const testing::TestParamInfo<std::tuple<size_t, Storage>>& info) {
-  static constexpr const char* kNames[] = {"Rows", "Delta", "Sealed"};
+  static constexpr const char* kNames[] = {"Rows", "Delta", "Sealed", "Groups", "Cells", "Datums"};
   return std::string(Shapes()[std::get<0>(info.param)].name) +
          kNames[static_cast<int>(std::get<1>(info.param))];
 }
@@ -462,7 +487,8 @@ std::string NameOf(const testing::TestParamInfo<std::tuple<size_t, Storage>>& in
 INSTANTIATE_TEST_SUITE_P(Shapes, Model,
                          testing::Combine(testing::Range<size_t>(0, 6),
                                           testing::Values(Storage::kRows, Storage::kDelta,
-                                                          Storage::kSealed)),
+                                                          Storage::kSealed, Storage::kGroups,
+                                                          Storage::kCells, Storage::kDatums)),
                          NameOf);
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/patch.h"
 #include "cellar/table/long_values.h"
+#include "cellar/table/split_rows.h"
+#include "cellar/table/string_list.h"
 
 namespace cellar::table {
 namespace {
@@ -203,12 +205,51 @@ Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std:
 
 // ---- RowFetcher ----
 
+Status RowFetcher::FetchParts(AccessContext* context, const CompiledTable& table,
+                              std::span<const std::string_view> row_keys,
+                              std::vector<StoredRow>* rows, std::vector<uint8_t>* found,
+                              const WantedValues& wanted) {
+  std::vector<const RowPart*> parts;
+  for (const RowPart& part : table.parts()) {
+    const bool any =
+        std::any_of(part.positions.begin(), part.positions.end(),
+                    [&](uint32_t position) { return wanted.Has(table.living_ids()[position]); });
+    if (any) parts.push_back(&part);
+  }
+  StringList part_keys;
+  for (std::string_view row_key : row_keys) {
+    for (const RowPart* part : parts) {
+      AppendPartKey(table, *part, row_key, part_keys.buffer());
+      part_keys.End();
+    }
+  }
+  std::vector<std::string_view> keys(row_keys.begin(), row_keys.end());
+  for (size_t i = 0; i < part_keys.size(); ++i) keys.push_back(part_keys[i]);
+  std::vector<uint8_t> there;
+  CELLAR_TRY(context->MultiGet(keys, &pins_, &there));
+  found->assign(there.begin(), there.begin() + static_cast<ptrdiff_t>(row_keys.size()));
+  parts_.clear();
+  parts_.reserve(part_keys.size());
+  for (size_t i = 0; i < row_keys.size(); ++i) {
+    if (!(*found)[i]) continue;
+    const size_t begin = parts_.size();
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const size_t at = row_keys.size() + i * parts.size() + k;
+      if (there[at]) parts_.push_back(pins_[at].view());
+    }
+    (*rows)[i].value = pins_[i].view();
+    (*rows)[i].parts = std::span(parts_).subspan(begin);
+  }
+  return Status();
+}
+
 Status RowFetcher::Fetch(AccessContext* context, const CompiledTable& table,
                          std::span<const std::string_view> row_keys, std::vector<StoredRow>* rows,
                          std::vector<uint8_t>* found, const WantedValues& wanted) {
   pages_.clear();
   long_rows_.clear();
   rows->assign(row_keys.size(), StoredRow());
+  if (table.split()) return FetchParts(context, table, row_keys, rows, found, wanted);
   CELLAR_TRY(context->MultiGet(row_keys, &pins_, found));
   if (!table.paged()) {
     for (size_t i = 0; i < row_keys.size(); ++i) {

@@ -63,13 +63,16 @@ Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std:
 class RowFetcher {
  public:
   // `row_keys` are whole keys of rows; rows[i] is set where (*found)[i] is 1. Any layout. Cost: a
-  // MultiGet of the keys, and with pages a second one of the pages of those that are not in the
-  // delta. The keys are tracked, pages are not.
+  // MultiGet of the keys, with those of wanted parts where rows are split, and with pages a second
+  // one of the pages of those that are not in the delta. The keys are tracked, pages are not.
   Status Fetch(AccessContext* context, const CompiledTable& table,
                std::span<const std::string_view> row_keys, std::vector<StoredRow>* rows,
                std::vector<uint8_t>* found, const WantedValues& wanted = {});
 
  private:
+  Status FetchParts(AccessContext* context, const CompiledTable& table,
+                    std::span<const std::string_view> row_keys, std::vector<StoredRow>* rows,
+                    std::vector<uint8_t>* found, const WantedValues& wanted);
   Status FetchFromPages(AccessContext* context, const CompiledTable& table,
                         std::span<const std::string_view> row_keys,
                         std::span<const uint32_t> places, std::vector<StoredRow>* rows,
@@ -78,6 +81,7 @@ class RowFetcher {
   std::vector<kv::PinnedValue> pins_;
   std::vector<std::unique_ptr<OpenPage>> pages_;
   std::deque<std::string> long_rows_;
+  std::vector<std::string_view> parts_;
 };
 
 }  // namespace cellar::table

@@ -6,6 +6,7 @@
 #include "cellar/table/bulk_pages.h"
 #include "cellar/table/page_scan.h"
 #include "cellar/table/pages.h"
+#include "cellar/table/split_scan.h"
 #include "cellar/table/string_list.h"
 
 namespace cellar::table {
@@ -423,6 +424,7 @@ class ScanReader final : public Reader {
           return true;
         }
         if (codec_->index().primary && table_->paged()) return LoadMerged();
+        if (codec_->index().primary && table_->split()) return LoadSplit();
         CELLAR_TRY(OpenCursor());
       }
       CELLAR_TRY(NextBlock());
@@ -465,6 +467,36 @@ class ScanReader final : public Reader {
       if (!status.ok()) return DamagedEntry(*spec_.table, spec_.table->primary(), status);
     }
     for (size_t i = 0; i < rows.size(); ++i) entries_.AddStored(merged_keys_[i], rows[i]);
+    if (spec_.lock_rows) CELLAR_TRY(entries_.LockRows(spec_, items_));
+    return true;
+  }
+
+  // Rows put together from their parts.
+  Result<bool> LoadSplit() {
+    if (split_ == nullptr) {
+      SplitScan::Options options;
+      options.reverse = spec_.reverse;
+      options.lock_rows = spec_.lock_rows;
+      options.limit_hint = spec_.limit_hint;
+      split_ = std::make_unique<SplitScan>(context_, table_, codec_.get(), items_[item_].start,
+                                           items_[item_].end, std::move(options));
+    }
+    if (split_at_ == split_rows_.size()) {
+      split_at_ = 0;
+      Result<bool> more = split_->Next(&split_keys_, &split_rows_);
+      if (!more.ok()) return DamagedEntry(*spec_.table, spec_.table->primary(), more.status());
+      if (!*more) {
+        split_.reset();
+        ++item_;
+        return true;
+      }
+    }
+    const size_t left = split_rows_.size() - split_at_;
+    const size_t count = spec_.lock_rows ? std::min(left, slice_) : left;
+    for (size_t i = split_at_; i < split_at_ + count; ++i) {
+      entries_.AddStored(split_keys_[i], split_rows_[i]);
+    }
+    split_at_ += count;
     if (spec_.lock_rows) CELLAR_TRY(entries_.LockRows(spec_, items_));
     return true;
   }
@@ -566,6 +598,10 @@ class ScanReader final : public Reader {
   std::unique_ptr<PageMerge> merge_;
   MergeRun run_;
   StringList merged_keys_;
+  std::unique_ptr<SplitScan> split_;
+  std::vector<std::string_view> split_keys_;
+  std::vector<StoredRow> split_rows_;
+  size_t split_at_ = 0;
   EntrySet entries_;
   size_t at_ = 0;  // of entries_
   bool keys_only_ = false;
@@ -631,8 +667,8 @@ Result<std::unique_ptr<Reader>> OpenScan(AccessContext* context, ScanSpec spec) 
       std::shared_ptr<const ScanCodec> entries,
       compiled->Scan(spec.index, spec.columns, spec.with_row_ref, ScanBytes::kBorrow));
   const IndexCodec& index = entries->index();
-  if (index.primary && spec.spans.size() == 1 && !spec.lock_rows && spec.filters.empty() &&
-      IsPoint(index, spec.spans[0].equal)) {
+  if (index.primary && !compiled->split() && spec.spans.size() == 1 && !spec.lock_rows &&
+      spec.filters.empty() && IsPoint(index, spec.spans[0].equal)) {
     std::string key = RowKeyOf(index, spec.spans[0].equal);
     if (compiled->paged()) {
       return OpenPagePoint(context, compiled, std::move(spec.table), std::move(entries),

@@ -166,7 +166,10 @@ Result<TableStore::Impl::Density> TableStore::Impl::Sample(const codec::KeyRange
       CELLAR_TRY(page.Parse(block.value(i)));
       density.rows += page.rows();
     }
-    if (!pages) density.rows += block.size();
+    // Of rows in several keys, the own one ends in group 0.
+    for (size_t i = 0; !pages && i < block.size(); ++i) {
+      density.rows += block.key(i).back() == kGroupZero ? 1 : 0;
+    }
     read += block.bytes();
     last = block.key(block.size() - 1);
   }
@@ -178,12 +181,10 @@ Result<TableStore::Impl::Density> TableStore::Impl::Sample(const codec::KeyRange
 // from the same measure, so that compression cancels out.
 Result<uint64_t> TableStore::EstimateRows(const TableDescriptor& table) {
   if (table.indexes.empty()) return uint64_t{0};
-  const IndexId primary = table.primary().id;
-  CELLAR_TRY_ASSIGN(
-      const uint64_t rows,
-      impl_->EstimateRange(table.storage_id(),
-                           codec::PrefixRange(codec::TablePrefix(table.storage_id(), primary)),
-                           false));
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(table));
+  CELLAR_TRY_ASSIGN(const uint64_t rows,
+                    impl_->EstimateRange(table.storage_id(),
+                                         codec::PrefixRange(compiled->primary().prefix), false));
   CELLAR_TRY_ASSIGN(const uint64_t in_pages, EstimatePagedRows(table));
   return rows + in_pages;
 }

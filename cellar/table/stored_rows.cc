@@ -147,6 +147,54 @@ Status ScanCodec::ApplyPatch(std::string_view patch, size_t row, bool copy, RowB
   }
 }
 
+Status ScanCodec::ApplyParts(std::span<const StoredRow> rows, size_t first_row,
+                             RowBatch* batch) const {
+  const size_t columns = part_columns_.size();
+  std::vector<size_t> seen(columns, SIZE_MAX);  // the last row that had the column
+  size_t next = 0;                              // parts come in the order of part_columns_, mostly
+  for (size_t row = 0; row < rows.size(); ++row) {
+    size_t found = 0;
+    for (std::string_view patch : rows[row].parts) {
+      CELLAR_TRY_ASSIGN(codec::PatchReader reader, codec::PatchReader::Make(patch));
+      codec::ColumnId id;
+      std::string_view bytes;
+      bool null;
+      while (true) {
+        CELLAR_TRY_ASSIGN(const bool more, reader.Next(&id, &bytes, &null));
+        if (!more) break;
+        size_t tried = 0;
+        for (; tried < columns && part_columns_[next].id != id; ++tried) {
+          if (++next == columns) next = 0;
+        }
+        if (tried == columns) continue;  // not wanted, or dropped
+        if (seen[next] == row) return CorruptionError("a column is there twice");
+        seen[next] = row;
+        ++found;
+        const PartColumn& column = part_columns_[next];
+        ColumnVector& out = batch->column(column.position);
+        if (null) {
+          out.SetNull(first_row + row);
+        } else {
+          CELLAR_TRY_ASSIGN(Datum value, codec::PatchReader::Value(bytes, column.type));
+          if (copy_) value = CopyDatum(value, column.type, batch->arena());
+          out.Set(first_row + row, value);
+        }
+        if (++next == columns) next = 0;
+      }
+    }
+    if (found == columns) continue;
+    for (size_t i = 0; i < columns; ++i) {
+      if (seen[i] == row) continue;
+      const PartColumn& column = part_columns_[i];
+      const Datum value = copy_ && !column.missing.datum().is_null()
+                              ? CopyDatum(column.missing.datum(), column.type, batch->arena())
+                              : column.missing.datum();
+      batch->column(column.position).Set(first_row + row, value);
+    }
+  }
+  return Status();
+}
+
 Status ScanCodec::DecodeStored(std::span<const std::string_view> keys,
                                std::span<const StoredRow> rows, size_t first_row,
                                RowBatch* batch) const {
@@ -160,6 +208,9 @@ Status ScanCodec::DecodeStored(std::span<const std::string_view> keys,
       values.clear();
       for (size_t k = i; k < end; ++k) values.push_back(rows[k].value);
       CELLAR_TRY(DecodeRows(keys.subspan(i, end - i), values, first_row + i, batch));
+      if (!part_columns_.empty()) {
+        CELLAR_TRY(ApplyParts(rows.subspan(i, end - i), first_row + i, batch));
+      }
       i = end;
       continue;
     }

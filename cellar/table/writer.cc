@@ -6,7 +6,6 @@
 #include "cellar/table/writer.h"
 
 #include <algorithm>
-#include <bit>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -16,6 +15,7 @@
 #include "cellar/table/errors.h"
 #include "cellar/table/long_values.h"
 #include "cellar/table/pages.h"
+#include "cellar/table/split_rows.h"
 
 namespace cellar::table {
 namespace {
@@ -43,19 +43,6 @@ Result<bool> FillRowIds(AccessContext* context, const CompiledTable& compiled, R
   }
   column.set_has_nulls(false);
   return missing == rows->size();
-}
-
-// Equal in every bit, so that nothing stored changes.
-bool Identical(const ColumnVector& a, size_t row_a, const ColumnVector& b, size_t row_b) {
-  if (a.IsNull(row_a) || b.IsNull(row_b)) return a.IsNull(row_a) && b.IsNull(row_b);
-  switch (a.physical()) {
-    case Physical::kInt64: return a.ints()[row_a] == b.ints()[row_b];
-    case Physical::kDouble:
-      return std::bit_cast<uint64_t>(a.doubles()[row_a]) ==
-             std::bit_cast<uint64_t>(b.doubles()[row_b]);
-    case Physical::kBytes: return a.bytes()[row_a] == b.bytes()[row_b];
-  }
-  return false;
 }
 
 // The unique keys that a batch adds, and what is known of them.
@@ -120,6 +107,9 @@ constexpr size_t kPatchAbove = 256;
 Status DeleteEntry(AccessContext* context, const CompiledTable& compiled, const IndexCodec& index,
                    std::string_view key, std::string_view ref, const RowBatch& old_rows,
                    size_t row) {
+  if (index.primary && compiled.split()) {
+    CELLAR_TRY(DeleteParts(context, compiled, key, old_rows, row));
+  }
   if (!index.primary || !compiled.paged()) return context->transaction->Delete(key);
   CELLAR_TRY(DeleteLongValues(context, compiled, ref, old_rows, row));
   return context->transaction->Put(key, {});
@@ -292,6 +282,9 @@ class Inserter {
           if (compiled_.paged()) {
             CELLAR_TRY(PutRow(context_, compiled_, index.keys[row], value, rows_, nullptr, row));
             continue;
+          }
+          if (compiled_.split()) {
+            CELLAR_TRY(PutParts(context_, compiled_, index.keys[row], rows_, nullptr, row));
           }
         } else {
           CELLAR_TRY(index.codec->AppendValue(rows_, row, refs_[row], &scratch, &value));
@@ -471,8 +464,11 @@ class Updater {
         }
         patches.DropLast();
       }
-      CELLAR_TRY(
-          PutRow(context_, compiled_, key, value, new_rows_, same_key ? &old_rows_ : nullptr, row));
+      const RowBatch* before = same_key ? &old_rows_ : nullptr;
+      CELLAR_TRY(PutRow(context_, compiled_, key, value, new_rows_, before, row));
+      if (compiled_.split()) {
+        CELLAR_TRY(PutParts(context_, compiled_, key, new_rows_, before, row));
+      }
     }
     if (keys.empty()) return Status();
     // What is in the delta already must stay whole.

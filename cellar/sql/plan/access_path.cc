@@ -419,10 +419,17 @@ Spans SpansOf(const LogicalGet& get, const catalog::IndexDescriptor& index,
 
 // What a scan of the primary index costs a row, where these columns are read.
 double RowScanCost(const LogicalGet& get, const IdSet& needed) {
-  if (get.table->layout != catalog::Layout::kPages) return kRowScanCost;
-  const auto values =
-      std::count_if(get.ids.begin(), get.ids.end(), [&](int id) { return needed.Has(id); });
-  return kPagedRowCost + kPagedValueCost * static_cast<double>(values);
+  const auto values = static_cast<double>(
+      std::count_if(get.ids.begin(), get.ids.end(), [&](int id) { return needed.Has(id); }));
+  switch (get.table->layout) {
+    case catalog::Layout::kRow: break;
+    case catalog::Layout::kPages: return kPagedRowCost + kPagedValueCost * values;
+    // A key for each column, wanted or not; a key for each wanted one.
+    case catalog::Layout::kCell:
+      return kRowScanCost * static_cast<double>(get.table->columns.size());
+    case catalog::Layout::kDatum: return kRowScanCost * std::max(1.0, values);
+  }
+  return kRowScanCost;
 }
 
 }  // namespace
