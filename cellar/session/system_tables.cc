@@ -54,7 +54,7 @@ const SystemTable kSystemTables[] = {
      "relfrozenxid:xid relminmxid:xid relacl:_aclitem reloptions:_text "
      "relpartbound:pg_node_tree"},
     // Ours: the recycle bin.
-    {"pg_catalog", "cellar_dropped", 15901, true,
+    {"pg_catalog", "cellar_dropped", 15903, true,
      "path:text kind:text id:int8 dropped_at:timestamptz dropped_by:name expires_in:interval "
      "rows:int8 bytes:int8 state:text drop_group:int8"},
     // Ours: long changes of the schema.
