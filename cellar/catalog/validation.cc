@@ -64,8 +64,10 @@ Status CheckIndex(const TableDescriptor& table, const IndexDescriptor& index) {
                     "cannot use more than {} columns in an index", kMaxKeyColumns);
   }
   for (const IndexColumn& key : index.key) {
-    if (!key.expression.empty())
-      return UnsupportedError("indexes on expressions are not supported");
+    if (!key.expression.empty()) {
+      if (index.primary) return InternalError("a primary key holds an expression");
+      continue;
+    }
     const ColumnDescriptor* column = LivingColumn(table, key.column);
     if (column == nullptr) {
       return SqlError(Code::kInvalid, sqlstate::kUndefinedColumn,

@@ -6,6 +6,7 @@
 #include "cellar/catalog/records_check.h"
 #include "cellar/cli/commands.h"
 #include "cellar/cli/error_text.h"
+#include "cellar/session/index_expressions.h"
 #include "cellar/table/check.h"
 #include "cellar/table/keys_dump.h"
 
@@ -61,6 +62,7 @@ Status PrintKeys(const server::StoreOptions& options, const std::string& table, 
                  bool bounds, uint64_t* unreadable) {
   CELLAR_TRY_ASSIGN(OpenStore store, Open(options));
   const catalog::SnapshotPtr catalog = store.catalog->Current();
+  session::InstallIndexExpressions();
   table::DumpOptions dump;
   dump.limit = limit;
   dump.bounds = bounds;
@@ -83,6 +85,7 @@ Status PrintKeys(const server::StoreOptions& options, const std::string& table, 
 }
 
 Status CheckStore(const server::StoreOptions& options, table::CheckMode mode, uint64_t* problems) {
+  session::InstallIndexExpressions();
   std::vector<table::CheckFinding> findings;
   table::CheckTotals totals;
   Result<OpenStore> store = Open(options);
@@ -116,6 +119,7 @@ Status CheckStore(const server::StoreOptions& options, table::CheckMode mode, ui
 
 // REPAIR DATABASE of each database.
 Status RepairStore(server::StoreOptions options, uint64_t* left) {
+  session::InstallIndexExpressions();
   options.create_if_missing = false;
   CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Engine> engine, server::OpenEngine(options));
   CELLAR_TRY_ASSIGN(std::unique_ptr<catalog::Catalog> catalog,

@@ -6,6 +6,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
+#include "cellar/session/index_parts.h"
 #include "cellar/session/system_privileges.h"
 #include "cellar/sql/parser/deparse.h"
 #include "cellar/types/array.h"
@@ -20,7 +21,11 @@ std::string IndexDefinition(Session::Impl& session, const catalog::TableDescript
   };
   if (column > 0) {
     const size_t at = static_cast<size_t>(column) - 1;
-    if (at < index.key.size()) return name_of(index.key[at].column);
+    if (at < index.key.size()) {
+      const catalog::IndexColumn& part = index.key[at];
+      return part.expression.empty() ? name_of(part.column)
+                                     : ShowIndexExpression(part.expression, pretty);
+    }
     if (at - index.key.size() < index.stored.size())
       return name_of(index.stored[at - index.key.size()]);
     return "";
@@ -33,7 +38,9 @@ std::string IndexDefinition(Session::Impl& session, const catalog::TableDescript
   for (size_t i = 0; i < index.key.size(); ++i) {
     const catalog::IndexColumn& part = index.key[i];
     if (i > 0) text += ", ";
-    text += name_of(part.column);
+    text += part.expression.empty() ? name_of(part.column)
+                                    : ShowIndexExpression(part.expression, pretty);
+    if (!part.opclass.empty()) text += " " + part.opclass;
     const bool descending = part.direction == codec::Direction::kDescending;
     const bool first = part.nulls == codec::NullPlacement::kFirst;
     if (descending)
@@ -48,6 +55,8 @@ std::string IndexDefinition(Session::Impl& session, const catalog::TableDescript
     if (i + 1 == index.stored.size()) text += ")";
   }
   if (index.nulls_not_distinct) text += " NULLS NOT DISTINCT";
+  if (index.shards != 0) text += fmt::format(" WITH (shards='{}')", index.shards);
+  if (!index.predicate.empty()) text += " WHERE " + ShowIndexPredicate(index.predicate, pretty);
   return text;
 }
 
@@ -112,20 +121,6 @@ std::string DefaultAsSeen(Session::Impl& session, const std::string& sql) {
 }
 
 namespace {
-
-// True when the first parenthesis closes at the very end.
-bool IsParenthesised(std::string_view text) {
-  if (text.empty() || text.front() != '(') return false;
-  int depth = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\'') quoted = !quoted;
-    if (quoted) continue;
-    if (text[i] == '(') ++depth;
-    if (text[i] == ')' && --depth == 0) return i + 1 == text.size();
-  }
-  return false;
-}
 
 class CatalogFunctions {
  public:

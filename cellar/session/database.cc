@@ -1,4 +1,5 @@
 // Database: an open store shared by sessions.
+#include "cellar/session/index_expressions.h"
 #include "cellar/session/jobs.h"
 #include "cellar/session/session_internal.h"
 
@@ -20,6 +21,7 @@ Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> eng
   // tidy: allow(new) the constructor is private
   std::unique_ptr<Database> database(new Database);  // NOLINT: private constructor
   database->impl_ = std::make_unique<Impl>();
+  InstallIndexExpressions();
   Impl& impl = *database->impl_;
   impl.options = options;
   if (!options.table_layout.empty()) CELLAR_TRY(ParseLayout(options.table_layout).status());

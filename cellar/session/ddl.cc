@@ -155,6 +155,7 @@ Status Ddl::DropRelation(const ast::ObjectName& object, const ast::DropStmt& sta
 }
 
 Status Ddl::DropIndex(const ast::ObjectName& object, const ast::DropStmt& statement) {
+  if (statement.concurrently) CELLAR_TRY(RequireNoBlock("DROP INDEX CONCURRENTLY"));
   const ast::QualifiedName name = NameOf(object);
   const sql::NameScope& scope = s_.Scope();
   const catalog::IndexDescriptor* index = nullptr;
@@ -973,6 +974,7 @@ Status Ddl::Run(const Prepared& prepared, std::string* tag) {
     case ast::NodeKind::kAlterOwner: return AlterOwner(node.As<ast::AlterOwnerStmt>());
     case ast::NodeKind::kDrop: return DropObjects(node.As<ast::DropStmt>());
     case ast::NodeKind::kCreateIndex: return CreateIndex(node.As<ast::CreateIndexStmt>());
+    case ast::NodeKind::kReindex: return Reindex(node.As<ast::ReindexStmt>());
     case ast::NodeKind::kCreateSchema: return CreateSchema(node.As<ast::CreateSchemaStmt>());
     case ast::NodeKind::kCreateDatabase: return CreateDatabase(node.As<ast::CreateDatabaseStmt>());
     case ast::NodeKind::kDropDatabase: return DropDatabase(node.As<ast::DropDatabaseStmt>());

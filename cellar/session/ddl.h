@@ -175,6 +175,17 @@ class Ddl {
 
   // ddl_index.cc
   Status CreateIndex(const ast::CreateIndexStmt& statement);
+  Status RequireNoBlock(std::string_view what);
+  Status Reindex(const ast::ReindexStmt& statement);
+  Status ReindexTable(const catalog::TablePtr& table, const catalog::IndexDescriptor* only);
+  // The table of an index, and the index in it. Errors: 42P01 or 42704 as `missing` says, 42809.
+  Result<catalog::TablePtr> FindIndex(const ast::QualifiedName& name, std::string_view missing,
+                                      const catalog::IndexDescriptor** index);
+  Status CheckAlterIndex(const ast::AlterTableStmt& statement);
+  Status AddConstraintUsingIndex(const ast::Constraint& constraint, catalog::TablePtr* table);
+  // LIKE .. INCLUDING INDEXES: columns are matched by name.
+  Status CopyIndex(const catalog::TableDescriptor& source, const catalog::IndexDescriptor& from,
+                   catalog::TableDescriptor* table);
 
   // ddl_views.cc
   struct ViewUses {

@@ -4,6 +4,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
+#include "cellar/session/index_parts.h"
 #include "cellar/session/zones.h"
 #include "cellar/sql/parser/deparse.h"
 
@@ -49,7 +50,7 @@ void RenewIndexes(catalog::TableDescriptor* table) {
 
 Status Ddl::AlterTable(const ast::AlterTableStmt& statement) {
   if (statement.object_type == ast::ObjectType::kIndex) {
-    return Status();  // storage options of indexes mean nothing here
+    return CheckAlterIndex(statement);
   }
   Result<catalog::TablePtr> found = FindRelation(statement.table);
   if (!found.ok()) {
@@ -468,7 +469,8 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
   const bool in_primary = Uses(next.primary(), id);
   std::vector<catalog::IndexId> cleared;
   for (size_t i = 1; i < next.indexes.size();) {
-    if (!Uses(next.indexes[i], id)) {
+    CELLAR_TRY_ASSIGN(const bool mentioned, IndexMentions(next.indexes[i], command.name));
+    if (!Uses(next.indexes[i], id) && !mentioned) {
       ++i;
       continue;
     }
@@ -544,6 +546,7 @@ Status Ddl::ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr*
                       command.name, FormatType(type));
     }
   }
+  CELLAR_TRY(RecheckIndexes(next));
   RenewIndexes(&next);
   CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
   const std::vector<catalog::ColumnId> living = Living(*made);
@@ -575,9 +578,7 @@ Status Ddl::ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr*
 Status Ddl::AddConstraint(const ast::AlterTableCommand& command, catalog::TablePtr* table) {
   const ast::Constraint& constraint = *command.constraint;
   catalog::TableDescriptor next = **table;
-  if (!constraint.using_index.empty()) {
-    return UnsupportedError("ADD CONSTRAINT USING INDEX is not supported");
-  }
+  if (!constraint.using_index.empty()) return AddConstraintUsingIndex(constraint, table);
   std::vector<PendingForeignKey> foreign_keys;
   CELLAR_TRY(AddTableConstraint(constraint, &next, &foreign_keys));
   switch (constraint.kind) {
@@ -785,7 +786,10 @@ Status Ddl::VerifyForeignKey(const catalog::TablePtr& table, const catalog::Fore
   const catalog::IndexDescriptor* found = nullptr;
   std::vector<size_t> order;
   for (const catalog::IndexDescriptor& index : referenced->indexes) {
-    if (!index.unique || index.key.size() != key.referenced_columns.size()) continue;
+    if (!index.unique || !index.predicate.empty() ||
+        index.key.size() != key.referenced_columns.size()) {
+      continue;
+    }
     order.clear();
     for (const catalog::IndexColumn& part : index.key) {
       auto at =

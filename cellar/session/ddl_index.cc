@@ -1,15 +1,28 @@
 // CREATE INDEX: built from the rows in the transaction that makes it.
+#include <algorithm>
+
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
+#include "cellar/session/index_parts.h"
+#include "cellar/sql/parser/deparse.h"
 
 namespace cellar::session {
 
 Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
   CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindTable(statement.table));
-  if (statement.method != "btree") {
-    return UnsupportedError("access method \"{}\" is not supported", statement.method);
+  if (statement.concurrently) CELLAR_TRY(RequireNoBlock("CREATE INDEX CONCURRENTLY"));
+  if (statement.method == "hash") {
+    CELLAR_TRY(Notice(Severity::kNotice, "00000",
+                      "substituting access method \"btree\" for access method \"hash\""));
+  } else if (statement.method != "btree") {
+    static constexpr std::string_view kOthers[] = {"gin", "gist", "spgist", "brin"};
+    if (std::find(std::begin(kOthers), std::end(kOthers), statement.method) == std::end(kOthers)) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedObject,
+                      "access method \"{}\" does not exist", statement.method);
+    }
+    return UnsupportedError("access method \"{}\" is not supported", statement.method)
+        .WithHint("Indexes are ordered ones: USING btree.");
   }
-  if (statement.where != nullptr) return UnsupportedError("partial indexes are not supported");
   if (!statement.name.empty() && statement.if_not_exists) {
     const catalog::IndexDescriptor* existing = nullptr;
     if (Catalog()->FindTableOfIndex(table->parent, statement.name, &existing) != nullptr ||
@@ -22,33 +35,42 @@ Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
   catalog::IndexDescriptor index;
   index.unique = statement.unique;
   index.nulls_not_distinct = statement.nulls_not_distinct;
-  std::vector<std::string> names;
   for (const ast::IndexElement& element : statement.elements) {
-    if (element.column.empty()) return UnsupportedError("indexes on expressions are not supported");
-    if (!element.opclass.empty()) return UnsupportedError("operator classes are not supported");
     if (!element.collation.empty() && element.collation.name != "C" &&
         element.collation.name != "default" && element.collation.name != "POSIX") {
       return UnsupportedError("collation \"{}\" is not supported", element.collation.name);
     }
-    const catalog::ColumnDescriptor* column = table->FindColumn(element.column);
-    if (column == nullptr || column->hidden) {
-      return SqlError(Code::kNotFound, sqlstate::kUndefinedColumn, "column \"{}\" does not exist",
-                      element.column);
+    catalog::IndexColumn part;
+    Type type;
+    if (!element.column.empty()) {
+      const catalog::ColumnDescriptor* column = table->FindColumn(element.column);
+      if (column == nullptr || column->hidden) {
+        return SqlError(Code::kNotFound, sqlstate::kUndefinedColumn, "column \"{}\" does not exist",
+                        element.column);
+      }
+      part.column = column->id;
+      type = column->type;
+    } else {
+      CELLAR_TRY_ASSIGN(type, CheckIndexExpression(*element.expr, *table));
+      part.expression = sql::DeparseExpr(*element.expr);
     }
-    if (!codec::IsKeyType(column->type)) {
+    if (!element.opclass.empty()) {
+      CELLAR_TRY_ASSIGN(part.opclass, ResolveOperatorClass(element.opclass, type));
+    }
+    if (!codec::IsKeyType(type)) {
       return SqlError(Code::kInvalid, sqlstate::kUndefinedObject,
                       "data type {} has no default operator class for access method \"btree\"",
-                      FormatType(column->type));
+                      FormatType(type))
+          .WithHint(
+              "You must specify an operator class for the index or define a default operator class "
+              "for the data type.");
     }
-    catalog::IndexColumn part;
-    part.column = column->id;
     const bool descending = element.direction == ast::SortDirection::kDesc;
     part.direction = descending ? codec::Direction::kDescending : codec::Direction::kAscending;
     const bool nulls_first = element.nulls == ast::SortNulls::kFirst ||
                              (element.nulls == ast::SortNulls::kDefault && descending);
     part.nulls = nulls_first ? codec::NullPlacement::kFirst : codec::NullPlacement::kLast;
     index.key.push_back(std::move(part));
-    names.push_back(element.column);
   }
   constexpr size_t kMaxIndexColumns = 32;
   if (index.key.size() > kMaxIndexColumns) {
@@ -62,13 +84,230 @@ Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
                       element.column);
     }
     index.stored.push_back(column->id);
-    names.push_back(element.column);
   }
+  if (statement.where != nullptr) {
+    CELLAR_TRY(CheckIndexPredicate(*statement.where, *table));
+    index.predicate = sql::DeparseExpr(*statement.where);
+  }
+  if (const ast::Option* option = ast::FindOption(statement.options, "shards")) {
+    constexpr int64_t kLeastShards = 2, kMostShards = 32;
+    if (option->value_kind != ast::OptionKind::kInteger) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                      "invalid value for integer option \"shards\": {}", option->ToText());
+    }
+    if (option->integer < kLeastShards || option->integer > kMostShards) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                      "value {} out of bounds for option \"shards\"", option->integer)
+          .WithDetail(fmt::format("Valid values are between \"{}\" and \"{}\".", kLeastShards,
+                                  kMostShards));
+    }
+    index.shards = static_cast<uint32_t>(option->integer);
+  }
+  const std::vector<std::string> names = IndexPartNames(*table, index);
   index.name = statement.name.empty() ? ChooseName(next, JoinNames(names, "_"), "idx", next.parent)
                                       : statement.name;
   next.indexes.push_back(std::move(index));
   catalog::TablePtr made;
   return AddIndex(std::move(next), statement.concurrently, &made);
+}
+
+// ---- ALTER INDEX, REINDEX, ADD CONSTRAINT .. USING INDEX ----
+
+Status Ddl::RequireNoBlock(std::string_view what) {
+  if (!s_.in_block) return Status();
+  return SqlError(Code::kInvalid, sqlstate::kActiveSqlTransaction,
+                  "{} cannot run inside a transaction block", what);
+}
+
+Result<catalog::TablePtr> Ddl::FindIndex(const ast::QualifiedName& name, std::string_view missing,
+                                         const catalog::IndexDescriptor** index) {
+  const sql::NameScope& scope = s_.Scope();
+  std::vector<std::string> schemas = scope.search_path;
+  if (!name.schema.empty()) {
+    schemas = {name.schema};
+  } else if (scope.temporary.value != 0) {
+    schemas.insert(schemas.begin(), "pg_temp");
+  }
+  for (const std::string& schema : schemas) {
+    std::optional<catalog::NamespaceId> space = sql::FindSchema(*Catalog(), scope, schema);
+    if (!space) continue;
+    catalog::TablePtr table = Catalog()->FindTableOfIndex(*space, name.name, index);
+    if (table != nullptr) return table;
+  }
+  if (sql::FindRelation(*Catalog(), scope, name.schema, name.name) != nullptr) {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not an index",
+                    name.name);
+  }
+  return SqlError(Code::kNotFound, missing, "{} \"{}\" does not exist",
+                  missing == sqlstate::kUndefinedTable ? "relation" : "index",
+                  name.schema.empty() ? name.name : name.schema + "." + name.name);
+}
+
+// Storage options, statistics targets and tablespaces mean nothing here: only what they are for
+// must be there.
+Status Ddl::CheckAlterIndex(const ast::AlterTableStmt& statement) {
+  const catalog::IndexDescriptor* index = nullptr;
+  Result<catalog::TablePtr> table = FindIndex(statement.table, sqlstate::kUndefinedTable, &index);
+  if (table.ok()) return Status();
+  if (!statement.if_exists || table.status().code() != Code::kNotFound) return table.status();
+  return Notice(Severity::kNotice, "00000",
+                fmt::format("relation \"{}\" does not exist, skipping", statement.table.name));
+}
+
+Status Ddl::ReindexTable(const catalog::TablePtr& table, const catalog::IndexDescriptor* only) {
+  if (table->kind != catalog::RelationKind::kTable) return Status();
+  for (const catalog::IndexDescriptor& index : table->indexes) {
+    // The primary index is the rows themselves.
+    if (index.primary || (only != nullptr && index.id != only->id)) continue;
+    if (index.state != catalog::IndexState::kPublic) continue;
+    CELLAR_TRY(s_.cancel.Check());
+    CELLAR_TRY(s_.transaction->access->ClearIndex(*table, index.id));
+    CELLAR_TRY(s_.transaction->access->BuildIndex(table, index.id));
+  }
+  return Status();
+}
+
+Status Ddl::Reindex(const ast::ReindexStmt& statement) {
+  using Target = ast::ReindexStmt::Target;
+  if (const ast::Option* option = ast::FindOption(statement.options, "concurrently");
+      option != nullptr && option->ToBool().value) {
+    CELLAR_TRY(RequireNoBlock("REINDEX CONCURRENTLY"));
+  }
+  switch (statement.target) {
+    case Target::kIndex: {
+      const catalog::IndexDescriptor* index = nullptr;
+      CELLAR_TRY_ASSIGN(catalog::TablePtr table,
+                        FindIndex(statement.relation, sqlstate::kUndefinedTable, &index));
+      CELLAR_TRY(s_.CheckOwner(*table));
+      return ReindexTable(table, index);
+    }
+    case Target::kTable: {
+      CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindTable(statement.relation));
+      CELLAR_TRY(s_.CheckOwner(*table));
+      return ReindexTable(table, nullptr);
+    }
+    case Target::kSchema: {
+      std::optional<catalog::NamespaceId> space =
+          sql::FindSchema(*Catalog(), s_.Scope(), statement.name);
+      if (!space) {
+        return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName,
+                        "schema \"{}\" does not exist", statement.name);
+      }
+      CELLAR_TRY(s_.CheckOwner(*Catalog()->GetNamespace(*space)));
+      for (const catalog::TablePtr& table : Catalog()->ListTables(*space)) {
+        CELLAR_TRY(ReindexTable(table, nullptr));
+      }
+      return Status();
+    }
+    case Target::kSystem: return Status();  // system tables have no stored indexes
+    case Target::kDatabase: break;
+  }
+  CELLAR_TRY(RequireNoBlock("REINDEX DATABASE"));
+  if (!statement.name.empty() && statement.name != s_.Scope().database_name) {
+    return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
+                    "can only reindex the currently open database");
+  }
+  CELLAR_TRY(s_.CheckOwner(*Catalog()->GetNamespace(s_.database_id)));
+  std::vector<catalog::NamespaceId> spaces = {s_.database_id};
+  for (const catalog::NamespacePtr& space : Catalog()->ListNamespaces(s_.database_id)) {
+    spaces.push_back(space->id);
+  }
+  for (catalog::NamespaceId space : spaces) {
+    for (const catalog::TablePtr& table : Catalog()->ListTables(space)) {
+      CELLAR_TRY(ReindexTable(table, nullptr));
+    }
+  }
+  return Status();
+}
+
+Status Ddl::AddConstraintUsingIndex(const ast::Constraint& constraint, catalog::TablePtr* table) {
+  const bool primary = constraint.kind == ast::ConstraintKind::kPrimaryKey;
+  catalog::TableDescriptor next = **table;
+  const auto at =
+      std::find_if(next.indexes.begin(), next.indexes.end(),
+                   [&](const auto& candidate) { return candidate.name == constraint.using_index; });
+  if (at == next.indexes.end()) {
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "index \"{}\" does not exist",
+                    constraint.using_index);
+  }
+  if (at->constraint) {
+    return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                    "index \"{}\" is already associated with a constraint", at->name);
+  }
+  const auto refuse = [](std::string message) {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "{}", message)
+        .WithDetail("Cannot create a primary key or unique constraint using such an index.");
+  };
+  if (!at->unique) return refuse(fmt::format("\"{}\" is not a unique index", at->name));
+  for (const catalog::IndexColumn& part : at->key) {
+    if (!part.expression.empty()) {
+      return refuse(fmt::format("index \"{}\" contains expressions", at->name));
+    }
+  }
+  if (!at->predicate.empty()) return refuse(fmt::format("\"{}\" is a partial index", at->name));
+  if (constraint.deferrable) {
+    return UnsupportedError("deferrable unique constraints are not supported");
+  }
+  for (size_t i = 0; i < at->key.size(); ++i) {
+    const catalog::IndexColumn& part = at->key[i];
+    if (part.direction != codec::Direction::kAscending ||
+        part.nulls != codec::NullPlacement::kLast || !part.opclass.empty()) {
+      return refuse(fmt::format(
+          "index \"{}\" column number {} does not have default sorting behavior", at->name, i + 1));
+    }
+  }
+  if (primary && next.primary().constraint) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
+                    "multiple primary keys for table \"{}\" are not allowed", next.name);
+  }
+  if (!constraint.name.empty() && constraint.name != at->name) {
+    CELLAR_TRY(Notice(Severity::kNotice, "00000",
+                      fmt::format("ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index "
+                                  "\"{}\" to \"{}\"",
+                                  at->name, constraint.name)));
+    at->name = constraint.name;
+  }
+  at->constraint = true;
+  if (!primary) {
+    CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
+    return Status();
+  }
+  // The rows move to the key: its index is no more than a statement of what that is.
+  catalog::IndexDescriptor key = *at;
+  next.indexes.erase(at);
+  key.primary = true;
+  key.nulls_not_distinct = false;
+  for (const catalog::IndexColumn& part : key.key) {
+    CELLAR_TRY(VerifyNotNull(*table, part.column));
+    for (catalog::ColumnDescriptor& column : next.columns) {
+      if (column.id == part.column) column.not_null = true;
+    }
+  }
+  next.indexes.insert(next.indexes.begin(), std::move(key));
+  return ReplacePrimary(std::move(next), table);
+}
+
+Status Ddl::CopyIndex(const catalog::TableDescriptor& source, const catalog::IndexDescriptor& from,
+                      catalog::TableDescriptor* table) {
+  catalog::IndexDescriptor copy = from;
+  copy.id = {};
+  copy.oid = 0;
+  copy.comment.clear();
+  const auto find = [&](catalog::ColumnId* column) {
+    const catalog::ColumnDescriptor* named = table->FindColumn(source.FindColumn(*column)->name);
+    if (named != nullptr) *column = named->id;
+    return named != nullptr;
+  };
+  bool all = true;
+  for (catalog::IndexColumn& part : copy.key) {
+    if (part.expression.empty()) all = find(&part.column) && all;
+  }
+  for (catalog::ColumnId& stored : copy.stored) all = find(&stored) && all;
+  if (!all) return InternalError("index \"{}\" names a column that was not copied", from.name);
+  copy.name =
+      ChooseName(*table, JoinNames(IndexPartNames(*table, copy), "_"), "idx", table->parent);
+  table->indexes.push_back(std::move(copy));
+  return Status();
 }
 
 }  // namespace cellar::session

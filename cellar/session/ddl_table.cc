@@ -277,6 +277,7 @@ Status Ddl::AddKey(const ast::Constraint& constraint, const std::vector<std::str
   index.unique = true;
   index.constraint = true;
   index.nulls_not_distinct = constraint.nulls_not_distinct;
+  std::vector<std::string> named = columns;
   for (const std::string& name : columns) {
     catalog::ColumnDescriptor* column = FindMutable(table, name);
     if (column == nullptr) {
@@ -296,8 +297,7 @@ Status Ddl::AddKey(const ast::Constraint& constraint, const std::vector<std::str
       }
     }
     if (primary) column->not_null = true;
-    index.key.push_back(
-        {column->id, "", "", "", codec::Direction::kAscending, codec::NullPlacement::kLast});
+    index.key.emplace_back().column = column->id;
   }
   for (const std::string& name : constraint.including) {
     catalog::ColumnDescriptor* column = FindMutable(table, name);
@@ -306,6 +306,7 @@ Status Ddl::AddKey(const ast::Constraint& constraint, const std::vector<std::str
                       "column \"{}\" named in key does not exist", name);
     }
     index.stored.push_back(column->id);
+    named.push_back(name);
   }
   if (primary && !table->indexes.empty() && table->indexes.front().primary &&
       table->indexes.front().constraint) {
@@ -315,7 +316,7 @@ Status Ddl::AddKey(const ast::Constraint& constraint, const std::vector<std::str
   }
   index.name = !constraint.name.empty() ? constraint.name
                : primary                ? ChooseName(*table, "", "pkey", table->parent)
-                         : ChooseName(*table, JoinNames(columns, "_"), "key", table->parent);
+                         : ChooseName(*table, JoinNames(named, "_"), "key", table->parent);
   if (table->FindIndex(index.name) != nullptr) {
     return SqlError(Code::kExists, sqlstate::kDuplicateTable, "relation \"{}\" already exists",
                     index.name);
@@ -396,11 +397,11 @@ Result<catalog::ForeignKey> Ddl::MakeForeignKey(const ast::Constraint& constrain
     return SqlError(Code::kInvalid, "42830",
                     "number of referencing and referenced columns for foreign key disagree");
   }
-  const bool matched =
-      std::any_of(referenced->indexes.begin(), referenced->indexes.end(),
-                  [&](const catalog::IndexDescriptor& index) {
-                    return index.unique && SameColumns(index.key, key.referenced_columns);
-                  });
+  const bool matched = std::any_of(referenced->indexes.begin(), referenced->indexes.end(),
+                                   [&](const catalog::IndexDescriptor& index) {
+                                     return index.unique && index.predicate.empty() &&
+                                            SameColumns(index.key, key.referenced_columns);
+                                   });
   if (!matched) {
     return SqlError(Code::kInvalid, "42830",
                     "there is no unique constraint matching given keys for referenced table \"{}\"",
@@ -629,7 +630,14 @@ Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
     for (const catalog::IndexDescriptor& from : source->indexes) {
       if ((like.options & ast::TableLike::kIndexes) == 0 || (from.primary && !from.constraint))
         continue;
+      if (!from.constraint) {
+        CELLAR_TRY(CopyIndex(*source, from, &table));
+        continue;
+      }
       ast::Constraint constraint;
+      constraint.nulls_not_distinct = from.nulls_not_distinct;
+      for (catalog::ColumnId stored : from.stored)
+        constraint.including.push_back(source->FindColumn(stored)->name);
       constraint.kind =
           from.primary ? ast::ConstraintKind::kPrimaryKey : ast::ConstraintKind::kUnique;
       std::vector<std::string> names;
@@ -641,10 +649,6 @@ Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
         copy.key[i].direction = from.key[i].direction;
         copy.key[i].nulls = from.key[i].nulls;
       }
-      if (from.constraint) continue;
-      copy.unique = from.unique;
-      copy.constraint = false;
-      copy.name = ChooseName(table, JoinNames(names, "_"), "idx", table.parent);
     }
     if (like.options & ast::TableLike::kConstraints) {
       for (catalog::CheckConstraint check : source->checks) {

@@ -344,7 +344,10 @@ class InformationSchema {
   static const catalog::IndexDescriptor* ReferencedIndex(const catalog::TableDescriptor& table,
                                                          const catalog::ForeignKey& key) {
     for (const catalog::IndexDescriptor& index : table.indexes) {
-      if (!index.unique || index.key.size() != key.referenced_columns.size()) continue;
+      if (!index.unique || !index.predicate.empty() ||
+          index.key.size() != key.referenced_columns.size()) {
+        continue;
+      }
       const bool all =
           std::all_of(index.key.begin(), index.key.end(), [&key](const catalog::IndexColumn& part) {
             return std::find(key.referenced_columns.begin(), key.referenced_columns.end(),

@@ -6,6 +6,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
+#include "cellar/session/index_parts.h"
 #include "cellar/session/jobs.h"
 #include "cellar/session/system_privileges.h"
 #include "cellar/session/system_tables.h"
@@ -474,10 +475,11 @@ class Generator {
       for (const catalog::IndexDescriptor& index : table->indexes) {
         if (IsPrimaryHidden(index) || !Wants("attrelid", index.oid)) continue;
         int number = 0;
+        const std::vector<std::string> names = IndexPartNames(*table, index);
         for (const catalog::IndexColumn& part : index.key) {
-          const catalog::ColumnDescriptor* column = table->FindColumn(part.column);
-          if (column == nullptr) continue;
-          AttributeRow(index.oid, column->name, column->type, ++number);
+          AttributeRow(index.oid, names[static_cast<size_t>(number)], IndexPartType(*table, part),
+                       number + 1);
+          ++number;
           row_.Emit();
         }
         for (catalog::ColumnId stored : index.stored) {
@@ -598,14 +600,18 @@ class Generator {
       for (const catalog::IndexDescriptor& index : table->indexes) {
         if (IsPrimaryHidden(index) || !Wants("indexrelid", index.oid)) continue;
         std::vector<int64_t> keys, options, collations, classes;
+        std::string expressions;
         for (const catalog::IndexColumn& part : index.key) {
-          keys.push_back(AttributeNumber(*table, part.column));
+          keys.push_back(part.expression.empty() ? AttributeNumber(*table, part.column) : 0);
           const bool descending = part.direction == codec::Direction::kDescending;
           options.push_back((descending ? 1 : 0) |
                             (part.nulls == codec::NullPlacement::kFirst ? 2 : 0));
-          const catalog::ColumnDescriptor* column = table->FindColumn(part.column);
-          collations.push_back(column == nullptr ? 0 : CollationOf(column->type));
-          classes.push_back(column == nullptr ? 0 : OpclassOf(column->type));
+          const Type type = IndexPartType(*table, part);
+          collations.push_back(CollationOf(type));
+          classes.push_back(part.opclass.empty() ? OpclassOf(type) : OpclassOf(part.opclass));
+          if (part.expression.empty()) continue;
+          if (!expressions.empty()) expressions += ", ";
+          expressions += part.expression;
         }
         for (catalog::ColumnId stored : index.stored)
           keys.push_back(AttributeNumber(*table, stored));
@@ -628,13 +634,23 @@ class Generator {
             .IntArray("indkey", keys, 0)
             .IntArray("indcollation", collations, 0)
             .IntArray("indclass", classes, 0)
-            .IntArray("indoption", options, 0)
-            .Emit();
+            .IntArray("indoption", options, 0);
+        if (!expressions.empty()) row_.Text("indexprs", expressions);
+        if (!index.predicate.empty()) row_.Text("indpred", index.predicate);
+        row_.Emit();
       }
     }
   }
 
   static uint32_t OpclassOf(Type type) { return 10000 + OidOf(type) % 10000; }
+  static uint32_t OpclassOf(std::string_view name) {
+    uint32_t oid = 11900;
+    for (const OperatorClass& one : OperatorClasses()) {
+      if (one.name == name) break;
+      ++oid;
+    }
+    return oid;
+  }
 
   void Opclass() {
     for (TypeId id : kListedTypes) {
@@ -642,12 +658,25 @@ class Generator {
       if (!IsStorable(type) || !codec::IsKeyType(type)) continue;
       row_.Int("oid", OpclassOf(type))
           .Int("opcmethod", kBtreeAm)
-          .Text("opcname", TypeName(type) + "_ops")
+          .Text("opcname", std::string(DefaultOperatorClass(type)))
           .Int("opcnamespace", kPgCatalogOid)
           .Int("opcowner", kOwnerOid)
           .Int("opcfamily", 0)
           .Int("opcintype", OidOf(type))
           .Bool("opcdefault", true)
+          .Int("opckeytype", 0)
+          .Emit();
+    }
+    for (const OperatorClass& one : OperatorClasses()) {
+      if (one.is_default || one.type == TypeId::kInvalid) continue;
+      row_.Int("oid", OpclassOf(one.name))
+          .Int("opcmethod", kBtreeAm)
+          .Text("opcname", std::string(one.name))
+          .Int("opcnamespace", kPgCatalogOid)
+          .Int("opcowner", kOwnerOid)
+          .Int("opcfamily", 0)
+          .Int("opcintype", OidOf(MakeType(one.type)))
+          .Bool("opcdefault", false)
           .Int("opckeytype", 0)
           .Emit();
     }
@@ -721,7 +750,8 @@ class Generator {
         }
         uint32_t index_oid = 0;
         for (const catalog::IndexDescriptor& index : referenced->indexes) {
-          if (index.unique && index.key.size() == key.referenced_columns.size() && index_oid == 0) {
+          if (index.unique && index.predicate.empty() &&
+              index.key.size() == key.referenced_columns.size() && index_oid == 0) {
             bool all = true;
             for (const catalog::IndexColumn& part : index.key) {
               all &= std::find(key.referenced_columns.begin(), key.referenced_columns.end(),
@@ -808,9 +838,15 @@ class Generator {
                  AttributeNumber(*table, part.column), 'a');
           }
         } else {
-          for (const catalog::IndexColumn& part : index.key) {
-            emit(kClassId, index.oid, 0, kClassId, table->oid(),
-                 AttributeNumber(*table, part.column), 'a');
+          for (const Attribute& attribute : AttributesOf(*table)) {
+            if (attribute.column->dropped) continue;
+            const bool in_key = std::any_of(
+                index.key.begin(), index.key.end(), [&](const catalog::IndexColumn& part) {
+                  return part.expression.empty() && part.column == attribute.column->id;
+                });
+            const Result<bool> mentioned = IndexMentions(index, attribute.column->name);
+            if (!in_key && !(mentioned.ok() && *mentioned)) continue;
+            emit(kClassId, index.oid, 0, kClassId, table->oid(), attribute.number, 'a');
           }
         }
       }

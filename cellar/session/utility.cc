@@ -671,7 +671,6 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
       }
       return Status();
     }
-    case ast::NodeKind::kReindex:
     case ast::NodeKind::kCluster: return Status();         // indexes are never out of order here
     case ast::NodeKind::kSetConstraints: return Status();  // all constraints are immediate
     case ast::NodeKind::kCreateExtension: {

@@ -107,7 +107,8 @@ class Looker {
                                     [&](uint32_t i) { return keys_.column(i).IsNull(row); });
       if (!null) {
         order_.push_back(static_cast<uint32_t>(row));
-        encoded_.buffer()->append(index.prefix);
+        // Of an index with shards, the fields alone: which shards, the prefixes tell.
+        if (index.shards == 0) encoded_.buffer()->append(index.prefix);
         codec::AppendKeyFields(keys_, row, positions, columns, encoded_.buffer());
       }
       encoded_.End();
@@ -129,6 +130,13 @@ class Looker {
     return Status();
   }
 
+  // What entries of this row of `keys` begin with.
+  std::vector<std::string> PrefixOf(uint32_t row) const {
+    const IndexCodec& index = codec_->index();
+    if (index.shards == 0) return {std::string(encoded_[row])};
+    return PrefixesOf(index, encoded_[row], keys_.num_columns() == index.key_columns.size());
+  }
+
   Status ReadPoints(EntrySet* entries) {
     const bool primary = codec_->index().primary;
     std::vector<std::pair<size_t, size_t>> groups;
@@ -136,7 +144,7 @@ class Looker {
       groups.emplace_back(first, end);
       KeyItem item;
       item.point = true;
-      item.start = encoded_[order_[first]];
+      item.start = PrefixOf(order_[first])[0];
       if (primary) item.start.push_back(kGroupZero);
       codec::FinishKey(&item.start);
       items_.push_back(std::move(item));
@@ -211,27 +219,30 @@ class Looker {
     std::vector<std::pair<size_t, size_t>> groups;
     CELLAR_TRY(ForEachKey([&](size_t first, size_t end) -> Status {
       CELLAR_TRY(context_->CheckCancel());
-      codec::KeyRange range = codec::PrefixRange(encoded_[order_[first]]);
-      KeyItem item;
-      item.start = range.start;
-      item.end = range.end;
-      items_.push_back(std::move(item));
-      kv::ScanOptions options;
-      options.keys_only = codec_->keys_only(needs_ref);
-      CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
-                        context_->transaction->Scan(range.start, range.end, options));
-      kv::Block block;
-      while (true) {
-        ++context_->stats.trips;
-        CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
-        if (!more) return Status();
-        context_->stats.rows_read += block.size();
-        context_->stats.bytes_read += block.bytes();
-        for (size_t i = 0; i < block.size(); ++i) {
-          all_.Append(block.key(i), block.value(i));
-          groups.emplace_back(first, end);
+      for (const std::string& prefix : PrefixOf(order_[first])) {
+        codec::KeyRange range = codec::PrefixRange(prefix);
+        KeyItem item;
+        item.start = range.start;
+        item.end = range.end;
+        items_.push_back(std::move(item));
+        kv::ScanOptions options;
+        options.keys_only = codec_->keys_only(needs_ref);
+        CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                          context_->transaction->Scan(range.start, range.end, options));
+        kv::Block block;
+        while (true) {
+          ++context_->stats.trips;
+          CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
+          if (!more) break;
+          context_->stats.rows_read += block.size();
+          context_->stats.bytes_read += block.bytes();
+          for (size_t i = 0; i < block.size(); ++i) {
+            all_.Append(block.key(i), block.value(i));
+            groups.emplace_back(first, end);
+          }
         }
       }
+      return Status();
     }));
     for (size_t i = 0; i < all_.size(); ++i) {
       AddEntry(all_.key(i), all_.value(i), groups[i], entries);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cellar/base/check.h"
+#include "cellar/base/crc32c.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/catalog/catalog.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 // Compiled scans kept for one table version; further ones are compiled for each use.
 constexpr size_t kMaxCachedScans = 256;
+constexpr size_t kMaxFreeEvaluators = 16;
 
 Type RowRefType() { return MakeType(TypeId::kBytea); }
 
@@ -63,6 +65,11 @@ bool IndexCodec::EscapesUniqueness(const RowBatch& rows, size_t row) const {
   return false;
 }
 
+void IndexCodec::FillShard(size_t place, std::string* key) const {
+  const uint32_t hash = Crc32c(std::string_view(*key).substr(place + 1));
+  (*key)[place] = ShardField(hash % shards);
+}
+
 void IndexCodec::AppendKey(const RowBatch& rows, size_t row, std::string_view ref,
                            std::string* key) const {
   key->append(prefix);
@@ -71,7 +78,10 @@ void IndexCodec::AppendKey(const RowBatch& rows, size_t row, std::string_view re
     key->push_back(kGroupZero);
     return;
   }
+  const size_t shard = key->size();
+  if (shards != 0) key->push_back('\0');
   codec::AppendKeyFields(rows, row, key_positions, key_columns, key);
+  if (shards != 0) FillShard(shard, key);
   if (EscapesUniqueness(rows, row)) {
     if (holds_no_ref_column()) {
       key->append(ref);
@@ -103,8 +113,8 @@ Result<std::string_view> IndexCodec::FindRef(std::string_view key, std::string_v
     for (size_t i = 0; i < ref_columns.size(); ++i) CELLAR_TRY(codec::SkipKeyField(&rest));
     return value.substr(0, value.size() - rest.size());
   }
-  if (key.size() < prefix.size()) return CorruptionError("key is too short");
-  std::string_view rest = key.substr(prefix.size());
+  if (key.size() < fields_start()) return CorruptionError("key is too short");
+  std::string_view rest = key.substr(fields_start());
   if (holds_no_ref_column()) {
     for (size_t i = 0; i < key_columns.size(); ++i) CELLAR_TRY(codec::SkipKeyField(&rest));
     std::string_view ref = rest;
@@ -164,9 +174,10 @@ Status ScanCodec::DecodeRows(std::span<const std::string_view> keys,
 Status ScanCodec::DecodeEntries(std::span<const std::string_view> keys,
                                 std::span<const std::string_view> values, size_t first_row,
                                 RowBatch* batch) const {
-  const size_t prefix = index_->prefix.size();
+  const size_t prefix = index_->fields_start();
   if (needs_key_) {
     for (size_t i = 0; i < keys.size(); ++i) {
+      if (keys[i].size() < prefix) return CorruptionError("key is too short");
       std::string_view in = keys[i].substr(prefix);
       CELLAR_TRY(key_decoder_.Decode(&in, first_row + i, batch));
     }
@@ -191,6 +202,21 @@ Status ScanCodec::DecodeEntries(std::span<const std::string_view> keys,
     }
   }
   return Status();
+}
+
+// ---- EvaluatorPool ----
+
+std::unique_ptr<RowEvaluator> EvaluatorPool::Take() const {
+  std::lock_guard lock(mutex_);
+  if (free_.empty()) return nullptr;
+  std::unique_ptr<RowEvaluator> evaluator = std::move(free_.back());
+  free_.pop_back();
+  return evaluator;
+}
+
+void EvaluatorPool::Return(std::unique_ptr<RowEvaluator> evaluator) const {
+  std::lock_guard lock(mutex_);
+  if (free_.size() < kMaxFreeEvaluators) free_.push_back(std::move(evaluator));
 }
 
 // ---- CompiledTable ----
@@ -242,6 +268,19 @@ Result<std::shared_ptr<const CompiledTable>> CompiledTable::Make(const TableDesc
     out->living_types_.push_back(column.type);
     out->living_ids_.push_back(column.id);
   }
+  for (const IndexDescriptor& index : table.indexes) {
+    for (const catalog::IndexColumn& column : index.key) {
+      if (!column.expression.empty()) out->AddComputed(column.expression, false);
+    }
+    if (!index.predicate.empty()) out->AddComputed(index.predicate, true);
+  }
+  out->types_ = out->living_types_;
+  if (!out->computed_.empty()) {
+    CELLAR_TRY_ASSIGN(std::unique_ptr<RowEvaluator> evaluator,
+                      MakeEvaluator(table, out->computed_));
+    out->types_.insert(out->types_.end(), evaluator->types().begin(), evaluator->types().end());
+    out->evaluators_.Return(std::move(evaluator));
+  }
   out->indexes_.resize(table.indexes.size());
   for (size_t i = 0; i < table.indexes.size(); ++i) {
     CELLAR_TRY(out->CompileIndex(table.indexes[i], &out->indexes_[i]));
@@ -260,6 +299,19 @@ Result<std::shared_ptr<const CompiledTable>> CompiledTable::Make(const TableDesc
   out->CompileParts();
   CELLAR_TRY(out->CompileFormats());
   return std::shared_ptr<const CompiledTable>(std::move(out));
+}
+
+int CompiledTable::FindComputed(const std::string& sql, bool predicate) const {
+  for (size_t i = 0; i < computed_.size(); ++i) {
+    if (computed_[i].sql == sql && computed_[i].predicate == predicate) {
+      return static_cast<int>(living_.size() + i);
+    }
+  }
+  return -1;
+}
+
+void CompiledTable::AddComputed(const std::string& sql, bool predicate) {
+  if (FindComputed(sql, predicate) < 0) computed_.push_back({sql, predicate});
 }
 
 const codec::RowFormat* CompiledTable::FindFormat(uint32_t format_id) const {
@@ -286,15 +338,20 @@ Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out
   }
   out->primary = index.primary;
   out->unique = index.unique || index.primary;
+  if (index.shards > kMaxShards || (index.primary && index.shards != 0)) {
+    return CorruptionError("index {} has {} shards", index.id.value, index.shards);
+  }
+  out->shards = index.shards;
   out->nulls_distinct = !index.nulls_not_distinct && !index.primary;
 
   std::vector<codec::RowColumn> entry_columns;
   auto add = [&](const catalog::IndexColumn& column, std::vector<codec::KeyColumn>* columns,
                  std::vector<uint32_t>* positions) -> Status {
-    const int position = PositionOf(column.column);
+    const int position = column.expression.empty() ? PositionOf(column.column)
+                                                   : FindComputed(column.expression, false);
     if (position < 0) return CorruptionError("index {} lacks a column", index.id.value);
     codec::KeyColumn key;
-    key.type = living_types_[static_cast<size_t>(position)];
+    key.type = types_[static_cast<size_t>(position)];
     key.direction = column.direction;
     key.nulls = column.nulls;
     if (!codec::IsKeyType(key.type)) {
@@ -310,6 +367,7 @@ Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out
       return;
     }
     out->all_positions.push_back(position);
+    if (position >= living_.size()) return;  // nobody asks an entry for its expressions
     out->entry_positions.push_back(position);
     codec::RowColumn column;
     column.id = living_ids_[position];
@@ -338,6 +396,10 @@ Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out
     out->rest_positions.push_back(ref_positions[i]);
     out->rest_columns.push_back(out->ref_columns[i]);
     add_entry_column(ref_positions[i], true);
+  }
+  if (!index.predicate.empty()) {
+    out->predicate_position = FindComputed(index.predicate, true);
+    out->all_positions.push_back(static_cast<uint32_t>(out->predicate_position));
   }
   for (ColumnId stored : index.stored) {
     const int position = PositionOf(stored);
@@ -539,7 +601,9 @@ Result<std::shared_ptr<const ScanCodec>> CompiledTable::CompileScan(
     std::vector<int> targets;
     size_t used = 0;
     for (size_t i = 0; i < positions.size(); ++i) {
-      const bool take = wanted_at[positions[i]] >= 0 && !from_fields[positions[i]];
+      // Nobody wants computed values.
+      const bool take = positions[i] < wanted_at.size() && wanted_at[positions[i]] >= 0 &&
+                        !from_fields[positions[i]];
       targets.push_back(take ? wanted_at[positions[i]] : -1);
       if (!take) continue;
       from_fields[positions[i]] = true;

@@ -35,6 +35,7 @@
 #include "cellar/codec/key.h"
 #include "cellar/codec/page.h"
 #include "cellar/codec/row.h"
+#include "cellar/table/computed.h"
 #include "cellar/types/batch.h"
 
 namespace cellar::table {
@@ -47,11 +48,15 @@ using codec::IndexId;
 // The encoding of GroupID 0, which ends every key of a row.
 inline constexpr char kGroupZero = 0x15;
 
+// The field of a shard, int(shard) of docs/formats/key.md: one byte.
+inline constexpr uint32_t kMaxShards = 32;
+inline char ShardField(uint32_t shard) { return static_cast<char>(kGroupZero + shard); }
+
 // May the key form of some value of this type lose something (codec::KeyLosesInformation)?
 bool TypeMayLoseInformation(Type type);
 
 // How rows become entries of one index. Positions are places among the table's living columns, in
-// ordinal order: the columns of the batches that writers are given. Immutable.
+// ordinal order, and behind them its computed ones: the columns of IndexedRows. Immutable.
 struct IndexCodec {
   const IndexDescriptor* index = nullptr;
   std::string prefix;
@@ -68,6 +73,20 @@ struct IndexCodec {
   std::vector<uint32_t> entry_positions;      // of entry_format's columns
   std::vector<uint32_t> all_positions;        // everything that an entry depends on, unique
 
+  // A hash of the key fields spreads keys over so many ranges, in front of the fields; 0: none.
+  uint32_t shards = 0;
+  int predicate_position = -1;  // of a partial index: rows have entries where it is true
+
+  // Has this row an entry?
+  bool Holds(const RowBatch& rows, size_t row) const {
+    if (predicate_position < 0) return true;
+    const ColumnVector& predicate = rows.column(static_cast<size_t>(predicate_position));
+    return !predicate.IsNull(row) && predicate.ints()[row] != 0;
+  }
+  // Where the fields begin: behind the shard's.
+  size_t fields_start() const { return prefix.size() + (shards == 0 ? 0 : 1); }
+  // Puts the shard of the fields that follow it into the byte at `place`, which was left for it.
+  void FillShard(size_t place, std::string* key) const;
   bool holds_no_ref_column() const { return rest_columns.size() == ref_columns.size(); }
 
   // Is a NULL among the key columns of this row, so that a unique index lets it be?
@@ -203,7 +222,19 @@ class ScanCodec {
   std::optional<codec::RowDecoder> entry_;  // secondary
 };
 
-// Immutable apart from its cache; thread-safe. Lives in the descriptor's slot, as long as it.
+// Evaluators of one table that nobody uses at the moment. Thread-safe.
+class EvaluatorPool {
+ public:
+  // Null when there is none.
+  std::unique_ptr<RowEvaluator> Take() const;
+  void Return(std::unique_ptr<RowEvaluator> evaluator) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<RowEvaluator>> free_;
+};
+
+// Immutable apart from its caches; thread-safe. Lives in the descriptor's slot, as long as it.
 class CompiledTable {
  public:
   // Compiles at the first call for a descriptor. Errors: kCorruption when it makes no sense.
@@ -216,6 +247,16 @@ class CompiledTable {
   std::span<const ColumnId> living_ids() const { return living_ids_; }
   const catalog::ColumnDescriptor& living_column(size_t position) const {
     return table_->columns[living_[position]];
+  }
+  // What indexes ask of rows beyond their columns, each once.
+  std::span<const ComputedColumn> computed() const { return computed_; }
+  const EvaluatorPool& evaluators() const { return evaluators_; }
+  // Of IndexedRows: living columns, then computed ones.
+  std::span<const Type> types() const { return types_; }
+  // For messages: a column's name, or an expression's text.
+  const std::string& NameAt(uint32_t position) const {
+    return position < living_.size() ? living_column(position).name
+                                     : computed_[position - living_.size()].sql;
   }
   int PositionOf(ColumnId id) const;
   int row_id_position() const { return row_id_position_; }  // of the hidden row id, or -1
@@ -266,6 +307,9 @@ class CompiledTable {
   Status CompileIndex(const IndexDescriptor& index, IndexCodec* out) const;
   void CompileParts();
   bool InPart(ColumnId column) const;
+  // Positions of computed columns; -1: unknown.
+  void AddComputed(const std::string& sql, bool predicate);
+  int FindComputed(const std::string& sql, bool predicate) const;
   Status CompileFormats();
   Result<std::shared_ptr<const ScanCodec>> CompileScan(const IndexCodec& index,
                                                        std::span<const ColumnId> columns,
@@ -275,6 +319,9 @@ class CompiledTable {
   std::vector<uint32_t> living_;
   std::vector<Type> living_types_;
   std::vector<ColumnId> living_ids_;
+  std::vector<ComputedColumn> computed_;
+  std::vector<Type> types_;
+  EvaluatorPool evaluators_;
   int row_id_position_ = -1;
   std::vector<IndexCodec> indexes_;
   std::string counter_name_;

@@ -35,7 +35,7 @@ Status MakeDuplicate(const CompiledTable& table, const IndexCodec& index, std::s
   std::string names;
   for (uint32_t position : index.key_positions) {
     if (!names.empty()) names += ", ";
-    names += table.living_column(position).name;
+    names += table.NameAt(position);
   }
   const std::string& name = index.index->name;
   const bool building = cause == DuplicateCause::kIndexBuild;
@@ -58,7 +58,7 @@ Status DuplicateKey(const CompiledTable& table, const IndexCodec& index, const R
   std::string values;
   for (uint32_t position : index.key_positions) {
     if (!values.empty()) values += ", ";
-    AppendText(rows.column(position).Get(row), table.living_types()[position], format, &values);
+    AppendText(rows.column(position).Get(row), table.types()[position], format, &values);
   }
   return MakeDuplicate(table, index, values, cause);
 }
@@ -66,7 +66,8 @@ Status DuplicateKey(const CompiledTable& table, const IndexCodec& index, const R
 Status DuplicateKey(const CompiledTable& table, const IndexCodec& index, std::string_view key,
                     const FormatSettings& format, DuplicateCause cause) {
   if (!key.starts_with(index.prefix)) return InternalError("duplicate key of another index");
-  std::string_view in = key.substr(index.prefix.size());
+  if (key.size() < index.fields_start()) return InternalError("duplicate key is too short");
+  std::string_view in = key.substr(index.fields_start());
   Arena arena;
   std::string values;
   for (const codec::KeyColumn& column : index.key_columns) {

@@ -42,13 +42,70 @@ KeyItem FromRange(codec::KeyRange range) {
   return item;
 }
 
+// The range of a span below `prefix`, in one shard.
+KeyItem ItemOf(const IndexCodec& index, const std::string& prefix, size_t columns,
+               const Span& span) {
+  if (span.equal.size() == columns) return FromRange(codec::PrefixRange(prefix));
+  const codec::KeyColumn& next = ColumnAt(index, span.equal.size());
+  if (span.lower.kind != Bound::Kind::kUnbounded || span.upper.kind != Bound::Kind::kUnbounded) {
+    return BoundedItem(prefix, next, span);
+  }
+  if (span.nulls == Span::Nulls::kOnly) return FromRange(codec::NullRange(prefix, next.nulls));
+  if (span.nulls == Span::Nulls::kExclude) return FromRange(codec::NonNullRange(prefix));
+  return FromRange(codec::PrefixRange(prefix));
+}
+
 }  // namespace
+
+std::vector<std::string> PrefixesOf(const IndexCodec& index, std::string_view fields, bool whole) {
+  std::vector<std::string> out;
+  const uint32_t count = index.shards == 0 || whole ? 1 : index.shards;
+  for (uint32_t shard = 0; shard < count; ++shard) {
+    std::string& prefix = out.emplace_back(index.prefix);
+    if (index.shards != 0) prefix.push_back(ShardField(shard));
+    prefix.append(fields);
+    if (index.shards != 0 && whole) index.FillShard(index.prefix.size(), &prefix);
+  }
+  return out;
+}
 
 bool IsPoint(const IndexCodec& index, std::span<const Datum> equal) {
   if (!index.unique || equal.size() != index.key_columns.size()) return false;
   if (!index.nulls_distinct) return true;
   return std::none_of(equal.begin(), equal.end(), [](Datum value) { return value.is_null(); });
 }
+
+namespace {
+
+// The shard is that of the index's own fields, of which a span may give more or less.
+void AddShards(const IndexCodec& index, size_t columns, const Span& span,
+               std::vector<KeyItem>* items) {
+  const size_t own = std::min(span.equal.size(), index.key_columns.size());
+  std::string fields, rest;
+  for (size_t i = 0; i < span.equal.size(); ++i) {
+    codec::AppendKeyField(span.equal[i], ColumnAt(index, i), i < own ? &fields : &rest);
+  }
+  KeyItem all;
+  for (std::string& prefix : PrefixesOf(index, fields, own == index.key_columns.size())) {
+    prefix += rest;
+    if (IsPoint(index, span.equal)) {
+      codec::FinishKey(&prefix);
+      all.point = true;
+      all.start = std::move(prefix);
+      break;
+    }
+    KeyItem item = ItemOf(index, prefix, columns, span);
+    if (!item.end.empty() && item.start >= item.end) return;
+    if (all.start.empty()) {
+      all = std::move(item);
+    } else {
+      all.other_shards.push_back({std::move(item.start), std::move(item.end)});
+    }
+  }
+  items->push_back(std::move(all));
+}
+
+}  // namespace
 
 Result<std::vector<KeyItem>> KeyItemsOf(const IndexCodec& index, std::span<const Span> spans) {
   std::vector<KeyItem> items;
@@ -58,6 +115,10 @@ Result<std::vector<KeyItem>> KeyItemsOf(const IndexCodec& index, std::span<const
     if (span.equal.size() > columns) {
       return InternalError("span of {} values in an index of {} columns", span.equal.size(),
                            columns);
+    }
+    if (index.shards != 0) {
+      AddShards(index, columns, span, &items);
+      continue;
     }
     std::string prefix = index.prefix;
     for (size_t i = 0; i < span.equal.size(); ++i) {
@@ -72,24 +133,8 @@ Result<std::vector<KeyItem>> KeyItemsOf(const IndexCodec& index, std::span<const
       items.push_back(std::move(item));
       continue;
     }
-    const bool bounded =
-        span.lower.kind != Bound::Kind::kUnbounded || span.upper.kind != Bound::Kind::kUnbounded;
-    if (span.equal.size() == columns) {
-      items.push_back(FromRange(codec::PrefixRange(prefix)));
-      continue;
-    }
-    const codec::KeyColumn& next = ColumnAt(index, span.equal.size());
-    if (bounded) {
-      items.push_back(BoundedItem(prefix, next, span));
-    } else if (span.nulls == Span::Nulls::kOnly) {
-      items.push_back(FromRange(codec::NullRange(prefix, next.nulls)));
-    } else if (span.nulls == Span::Nulls::kExclude) {
-      items.push_back(FromRange(codec::NonNullRange(prefix)));
-    } else {
-      items.push_back(FromRange(codec::PrefixRange(prefix)));
-    }
-    const KeyItem& item = items.back();
-    if (!item.end.empty() && item.start >= item.end) items.pop_back();
+    KeyItem item = ItemOf(index, prefix, columns, span);
+    if (item.end.empty() || item.start < item.end) items.push_back(std::move(item));
   }
   return items;
 }
@@ -97,13 +142,23 @@ Result<std::vector<KeyItem>> KeyItemsOf(const IndexCodec& index, std::span<const
 bool Contains(std::span<const KeyItem> items, std::string_view key) {
   return std::any_of(items.begin(), items.end(), [&](const KeyItem& item) {
     if (item.point) return key == item.start;
-    return key >= item.start && (item.end.empty() || key < item.end);
+    const auto within = [key](std::string_view start, std::string_view end) {
+      return key >= start && (end.empty() || key < end);
+    };
+    return within(item.start, item.end) ||
+           std::any_of(
+               item.other_shards.begin(), item.other_shards.end(),
+               [&](const codec::KeyRange& range) { return within(range.start, range.end); });
   });
 }
 
 std::string PrintItem(const KeyItem& item) {
   if (item.point) return codec::PrintKey(item.start);
-  return codec::PrintKey(item.start) + " - " + codec::PrintKey(item.end);
+  std::string out = codec::PrintKey(item.start) + " - " + codec::PrintKey(item.end);
+  if (!item.other_shards.empty()) {
+    out += fmt::format(" and {} more shards", item.other_shards.size());
+  }
+  return out;
 }
 
 }  // namespace cellar::table

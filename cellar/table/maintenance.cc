@@ -44,18 +44,21 @@ class IndexBuilder {
   }
 
   // Flush after the last batch.
-  Status Add(const RowBatch& rows) {
+  Status Add(const RowBatch& whole_rows) {
+    CELLAR_TRY(indexed_.Compute(compiled_, whole_rows));
+    const RowBatch& rows = indexed_.rows();
     refs_.Clear();
     if (!index_.unique) return AddToRun(rows);
     keys_.Clear();
     AppendRefs(compiled_, rows, &refs_);
     for (size_t row = 0; row < rows.size(); ++row) {
-      index_.AppendKey(rows, row, refs_[row], keys_.buffer());
+      if (index_.Holds(rows, row)) index_.AppendKey(rows, row, refs_[row], keys_.buffer());
       keys_.End();
     }
     if (!bulk_) CELLAR_TRY(CheckUnique(rows));
     std::string value;
     for (size_t row = 0; row < rows.size(); ++row) {
+      if (keys_[row].empty()) continue;
       value.clear();
       CELLAR_TRY(index_.AppendValue(rows, row, refs_[row], &scratch_, &value));
       if (!bulk_ || index_.EscapesUniqueness(rows, row)) {
@@ -93,6 +96,7 @@ class IndexBuilder {
   Status AddToRun(const RowBatch& rows) {
     AppendRefs(compiled_, rows, &refs_);
     for (size_t row = 0; row < rows.size(); ++row) {
+      if (!index_.Holds(rows, row)) continue;
       const auto place = static_cast<uint32_t>(run_bytes_.size());
       index_.AppendKey(rows, row, refs_[row], run_bytes_.buffer());
       run_bytes_.End();
@@ -122,7 +126,7 @@ class IndexBuilder {
     std::vector<std::string_view> probes;
     std::vector<size_t> probe_rows;
     for (size_t row = 0; row < rows.size(); ++row) {
-      if (index_.EscapesUniqueness(rows, row)) continue;
+      if (keys_[row].empty() || index_.EscapesUniqueness(rows, row)) continue;
       if (!added.insert(keys_[row]).second) {
         return DuplicateKey(compiled_, index_, rows, row, context_->format,
                             DuplicateCause::kIndexBuild);
@@ -150,6 +154,7 @@ class IndexBuilder {
   const CompiledTable& compiled_;
   const IndexCodec& index_;
   bool bulk_ = false;
+  IndexedRows indexed_;
   StringList refs_, keys_;
   StringList run_bytes_;
   std::vector<RunEntry> run_;

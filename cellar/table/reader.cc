@@ -6,6 +6,7 @@
 #include "cellar/table/bulk_pages.h"
 #include "cellar/table/page_scan.h"
 #include "cellar/table/pages.h"
+#include "cellar/table/shard_cursor.h"
 #include "cellar/table/split_scan.h"
 #include "cellar/table/string_list.h"
 
@@ -272,11 +273,14 @@ Status EntrySet::DropMoved(std::span<const KeyItem> items) {
   if (Status status = whole->DecodeStored(row_keys_, rows_, 0, &rows); !status.ok()) {
     return DamagedEntry(*table_, *row_codec_->index().index, status);
   }
+  IndexedRows indexed;
+  CELLAR_TRY(indexed.Compute(*compiled, rows));
   std::vector<uint32_t> places;
   std::string key;
   for (size_t i = 0; i < keys.size(); ++i) {
+    if (!index.Holds(indexed.rows(), i)) continue;
     key.clear();
-    index.AppendKey(rows, i, rows.column(compiled->living_ids().size()).bytes()[i], &key);
+    index.AppendKey(indexed.rows(), i, rows.column(compiled->living_ids().size()).bytes()[i], &key);
     if (Contains(items, key)) places.push_back(static_cast<uint32_t>(i));
   }
   Keep(places);
@@ -539,8 +543,16 @@ class ScanReader final : public Reader {
       options.first_block_bytes =
           std::clamp<size_t>(spec_.limit_hint * guess, kSmallestFirstBlock, kLargestBlock);
     }
-    CELLAR_TRY_ASSIGN(cursor_,
-                      context_->transaction->Scan(items_[item_].start, items_[item_].end, options));
+    const KeyItem& item = items_[item_];
+    if (!item.other_shards.empty()) {
+      std::vector<codec::KeyRange> ranges = item.other_shards;
+      ranges.push_back({item.start, item.end});
+      context_->stats.trips += item.other_shards.size();
+      CELLAR_TRY_ASSIGN(cursor_, ShardCursor::Open(context_->transaction, ranges,
+                                                   codec_->index().fields_start(), options));
+      return Status();
+    }
+    CELLAR_TRY_ASSIGN(cursor_, context_->transaction->Scan(item.start, item.end, options));
     return Status();
   }
 

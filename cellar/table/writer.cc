@@ -158,7 +158,7 @@ void CountChanges(AccessContext* context, const CompiledTable& compiled, size_t 
 // One index's part of an insert.
 struct InsertIndex {
   const IndexCodec* codec;
-  StringList keys;               // one a row
+  StringList keys;               // one a row; empty for those that the index leaves out
   std::vector<uint32_t> probes;  // place in the probe, or kNoProbe
   bool arbiter = false;          // its conflicts are skipped or reported
   bool absent = false;           // its keys are new by construction
@@ -167,15 +167,17 @@ struct InsertIndex {
 
 class Inserter {
  public:
-  Inserter(AccessContext* context, const CompiledTable& compiled, const RowBatch& rows)
-      : context_(context), compiled_(compiled), rows_(rows), probe_(compiled) {}
+  // `rows` are IndexedRows of `living`.
+  Inserter(AccessContext* context, const CompiledTable& compiled, const RowBatch& living,
+           const RowBatch& rows)
+      : context_(context), compiled_(compiled), living_(living), rows_(rows), probe_(compiled) {}
 
   Status Run(const ConflictPolicy& policy, bool fresh_row_ids, InsertOutcome* outcome) {
     bulk_ = context_->bulk == compiled_.table().storage_id() &&
             policy.kind == ConflictPolicy::Kind::kError;
     AppendRefs(compiled_, rows_, &refs_);
     if (bulk_ && context_->bulk_pages != nullptr) {
-      CELLAR_TRY_ASSIGN(rows_taken_, context_->bulk_pages->Add(rows_, refs_, fresh_row_ids));
+      CELLAR_TRY_ASSIGN(rows_taken_, context_->bulk_pages->Add(living_, refs_, fresh_row_ids));
     }
     Prepare(policy, fresh_row_ids);
     CELLAR_TRY(probe_.Run(context_));
@@ -197,7 +199,7 @@ class Inserter {
       index.arbiter = policy.kind != ConflictPolicy::Kind::kError && codec.unique &&
                       (!policy.index.has_value() || *policy.index == codec.index->id);
       for (size_t i = 0; i < rows_.size(); ++i) {
-        codec.AppendKey(rows_, i, refs_[i], index.keys.buffer());
+        if (codec.Holds(rows_, i)) codec.AppendKey(rows_, i, refs_[i], index.keys.buffer());
         index.keys.End();
       }
     }
@@ -207,7 +209,7 @@ class Inserter {
       index.probes.assign(rows_.size(), kNoProbe);
       if (!index.codec->unique || index.absent || index.deferred) continue;
       for (size_t i = 0; i < rows_.size(); ++i) {
-        if (index.codec->EscapesUniqueness(rows_, i)) continue;
+        if (index.keys[i].empty() || index.codec->EscapesUniqueness(rows_, i)) continue;
         probe_.Add(index.keys[i], index.codec->primary);
         index.probes[i] = probes++;
       }
@@ -276,6 +278,7 @@ class Inserter {
     for (const InsertIndex& index : indexes_) {
       for (size_t row = 0; row < rows_.size(); ++row) {
         if (!skipped_.empty() && skipped_[row]) continue;
+        if (index.keys[row].empty()) continue;
         value.clear();
         if (index.codec->primary) {
           CELLAR_TRY(compiled_.AppendRow(rows_, row, &value));
@@ -314,6 +317,7 @@ class Inserter {
 
   AccessContext* context_;
   const CompiledTable& compiled_;
+  const RowBatch& living_;
   const RowBatch& rows_;
   bool bulk_ = false;
   bool rows_taken_ = false;  // they are in pages already
@@ -327,7 +331,8 @@ class Inserter {
 // One index's part of an update.
 struct UpdateIndex {
   const IndexCodec* codec;
-  StringList old_keys, new_keys;   // empty strings for rows whose entry does not change
+  // Empty strings for rows whose entry does not change, and for those without one.
+  StringList old_keys, new_keys;
   std::vector<uint8_t> strangers;  // of FindStrangers; empty: none
   bool OldIsStranger(size_t row) const { return !strangers.empty() && strangers[row] != 0; }
 };
@@ -370,8 +375,12 @@ class Updater {
                 return Identical(old_rows_.column(position), row, new_rows_.column(position), row);
               });
       if (!same) {
-        codec.AppendKey(old_rows_, row, old_refs_[row], index->old_keys.buffer());
-        codec.AppendKey(new_rows_, row, new_refs_[row], index->new_keys.buffer());
+        if (codec.Holds(old_rows_, row)) {
+          codec.AppendKey(old_rows_, row, old_refs_[row], index->old_keys.buffer());
+        }
+        if (codec.Holds(new_rows_, row)) {
+          codec.AppendKey(new_rows_, row, new_refs_[row], index->new_keys.buffer());
+        }
       }
       index->old_keys.End();
       index->new_keys.End();
@@ -392,6 +401,7 @@ class Updater {
       for (size_t row = 0; row < new_rows_.size(); ++row) {
         if (index.old_keys[row] == index.new_keys[row]) continue;
         if (!index.OldIsStranger(row)) left.insert(index.old_keys[row]);
+        if (index.new_keys[row].empty()) continue;
         if (index.codec->EscapesUniqueness(new_rows_, row)) continue;
         probe.Add(index.new_keys[row], index.codec->primary);
         added.push_back({&index, row});
@@ -521,7 +531,9 @@ Status InsertRows(AccessContext* context, const TablePtr& table, RowBatch* rows,
   CELLAR_TRY_ASSIGN(bool fresh, FillRowIds(context, *compiled, rows));
   CELLAR_TRY(CheckNotNull(*compiled, *rows, context->format));
   CountChanges(context, *compiled, rows->size());
-  return Inserter(context, *compiled, *rows).Run(policy, fresh, outcome);
+  IndexedRows indexed;
+  CELLAR_TRY(indexed.Compute(*compiled, *rows));
+  return Inserter(context, *compiled, *rows, indexed.rows()).Run(policy, fresh, outcome);
 }
 
 Status UpdateRows(AccessContext* context, const TablePtr& table,
@@ -538,7 +550,10 @@ Status UpdateRows(AccessContext* context, const TablePtr& table,
   }
   CELLAR_TRY(CheckNotNull(*compiled, new_rows, context->format));
   CountChanges(context, *compiled, new_rows.size());
-  return Updater(context, *compiled, refs, old_rows, new_rows).Run();
+  IndexedRows old_indexed, new_indexed;
+  CELLAR_TRY(old_indexed.Compute(*compiled, old_rows));
+  CELLAR_TRY(new_indexed.Compute(*compiled, new_rows));
+  return Updater(context, *compiled, refs, old_indexed.rows(), new_indexed.rows()).Run();
 }
 
 Status DeleteRows(AccessContext* context, const TablePtr& table,
@@ -549,6 +564,9 @@ Status DeleteRows(AccessContext* context, const TablePtr& table,
   if (refs.size() != old_rows.size()) {
     return InternalError("delete of {} rows with {} old ones", refs.size(), old_rows.size());
   }
+  IndexedRows indexed;
+  CELLAR_TRY(indexed.Compute(*compiled, old_rows));
+  const RowBatch& rows = indexed.rows();
   CountChanges(context, *compiled, refs.size());
   std::string key;
   for (const IndexCodec& index : compiled->indexes()) {
@@ -557,16 +575,17 @@ Status DeleteRows(AccessContext* context, const TablePtr& table,
     if (MayMeetStrangers(index)) {
       StringList keys;
       for (size_t row = 0; row < refs.size(); ++row) {
-        index.AppendKey(old_rows, row, refs[row], keys.buffer());
+        if (index.Holds(rows, row)) index.AppendKey(rows, row, refs[row], keys.buffer());
         keys.End();
       }
-      CELLAR_TRY(FindStrangers(context, *compiled, index, keys, refs, old_rows, &strangers));
+      CELLAR_TRY(FindStrangers(context, *compiled, index, keys, refs, rows, &strangers));
     }
     for (size_t row = 0; row < refs.size(); ++row) {
+      if (!index.Holds(rows, row)) continue;
       if (!strangers.empty() && strangers[row]) continue;
       key.clear();
-      index.AppendKey(old_rows, row, refs[row], &key);
-      CELLAR_TRY(DeleteEntry(context, *compiled, index, key, refs[row], old_rows, row));
+      index.AppendKey(rows, row, refs[row], &key);
+      CELLAR_TRY(DeleteEntry(context, *compiled, index, key, refs[row], rows, row));
     }
   }
   return Status();

@@ -65,7 +65,10 @@ const catalog::IndexDescriptor* IndexOn(const catalog::TableDescriptor& table,
                                         const std::vector<catalog::ColumnId>& columns,
                                         std::vector<int>* order) {
   for (const catalog::IndexDescriptor& index : table.indexes) {
-    if (index.state != catalog::IndexState::kPublic || index.key.size() < columns.size()) continue;
+    if (index.state != catalog::IndexState::kPublic || index.key.size() < columns.size() ||
+        !index.predicate.empty()) {
+      continue;
+    }
     order->clear();
     for (size_t k = 0; k < columns.size(); ++k) {
       auto at = std::find(columns.begin(), columns.end(), index.key[k].column);

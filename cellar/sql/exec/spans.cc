@@ -14,7 +14,26 @@ using table::Span;
 class SpanOrder {
  public:
   SpanOrder(const ScanNode& scan)
-      : keys_(scan.table->KeyColumnsOf(*scan.table->FindIndex(scan.index))) {}
+      : keys_(scan.table->KeyColumnsOf(*scan.table->FindIndex(scan.index))) {
+    // Descriptors know no types of expressions; the values that they are compared with have them.
+    const auto learn = [this](size_t column, const ExprPtr& value) {
+      if (value == nullptr || column >= keys_.size()) return;
+      if (keys_[column].type.id == TypeId::kInvalid) keys_[column].type = value->type;
+    };
+    for (const SpanExpr& span : scan.spans) {
+      for (size_t i = 0; i < span.equal.size(); ++i) {
+        if (static_cast<int>(i) == span.array_position) {
+          Type element = span.equal[i]->type;
+          element.array = false;
+          if (i < keys_.size() && keys_[i].type.id == TypeId::kInvalid) keys_[i].type = element;
+        } else if (i >= span.equal_null.size() || !span.equal_null[i]) {
+          learn(i, span.equal[i]);
+        }
+      }
+      learn(span.equal.size(), span.lower.value);
+      learn(span.equal.size(), span.upper.value);
+    }
+  }
 
   int CompareValue(size_t column, Datum a, Datum b) const {
     const codec::KeyColumn& key = keys_[column];

@@ -76,7 +76,14 @@ struct Matcher {
   // The table's own column, or -1.
   int ColumnOf(const Expr& expr) const {
     const Expr* column = SeeThrough(&expr);
-    return column->kind == ExprKind::kColumn && own.Has(column->index) ? column->index : -1;
+    if (column->kind == ExprKind::kColumn) return own.Has(column->index) ? column->index : -1;
+    return IndexedOf(expr);
+  }
+  // What stands for an expression of one of the table's indexes, or -1.
+  int IndexedOf(const Expr& expr) const {
+    if (get.index_expressions.empty()) return -1;
+    if (const int id = get.ExpressionOf(expr); id >= 0) return id;
+    return get.ExpressionOf(*SeeThrough(&expr));
   }
   // Needs no column of the table. Subqueries may be asked for single values: they run when the scan
   // opens.
@@ -311,10 +318,7 @@ Spans SpansOf(const LogicalGet& get, const catalog::IndexDescriptor& index,
   out.spans.emplace_back();
   bool has_array = false;
   for (const catalog::IndexColumn& key : index.key) {
-    int id = -1;
-    for (size_t i = 0; i < get.columns.size(); ++i) {
-      if (get.columns[i] == key.column) id = get.ids[i];
-    }
+    const int id = get.IdOfKey(key);
     if (id < 0) break;
     const Probe* equal = nullptr;
     auto rank = [](const Probe& search) {
@@ -454,6 +458,17 @@ bool Physical::Covers(const LogicalGet& get, const catalog::IndexDescriptor& ind
   return true;
 }
 
+namespace {
+
+// One of the conjuncts?
+bool IsPartOf(const Expr& condition, const Expr& predicate) {
+  if (predicate.kind != ExprKind::kAnd) return ExprEquals(condition, predicate);
+  return std::any_of(predicate.args.begin(), predicate.args.end(),
+                     [&](const ExprPtr& arg) { return ExprEquals(condition, *arg); });
+}
+
+}  // namespace
+
 bool Physical::HasIndexOrder(const LogicalGet& get, int id) const {
   for (const catalog::IndexDescriptor& index : get.table->indexes) {
     if (index.state != catalog::IndexState::kPublic || index.key.empty() ||
@@ -495,19 +510,30 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
     path.index = &index;
     path.consumed.assign(conditions.size(), false);
     for (size_t used : spans.used) path.consumed[used] = true;
-    path.covering = Covers(get, index, needed);
+    const Expr* predicate = get.PredicateOf(index);
+    double index_rows = table_rows;
+    if (predicate == nullptr) {
+      path.covering = Covers(get, index, needed);
+    } else {
+      index_rows = std::max(1.0, table_rows * Selectivity(*predicate, &get, table_rows));
+      // What the predicate says need not be asked of rows.
+      IdSet asked = request.needed;
+      for (size_t i = 0; i < conditions.size(); ++i) {
+        if (IsPartOf(*conditions[i], *predicate)) path.consumed[i] = true;
+        if (!path.consumed[i]) AddIds(s_, *conditions[i], &asked);
+      }
+      path.covering = Covers(get, index, Expand(asked));
+    }
     // Rows in the spans.
     bool whole_key = spans.equal_columns >= index.key.size();
     double fraction = 1;
     size_t position = 0;
     for (const catalog::IndexColumn& key : index.key) {
       if (position == spans.equal_columns) break;
-      for (size_t i = 0; i < get.columns.size(); ++i) {
-        if (get.columns[i] == key.column) fraction /= DistinctValues(get, get.ids[i], table_rows);
-      }
+      if (const int id = get.IdOfKey(key); id >= 0) fraction /= DistinctValues(get, id, table_rows);
       ++position;
     }
-    double rows = std::max(table_rows * fraction, spans.equal_columns > 0 ? 1.0 : table_rows);
+    double rows = std::max(index_rows * fraction, spans.equal_columns > 0 ? 1.0 : index_rows);
     if (index.unique && whole_key) rows = 1;
     rows *= spans.values;
     if (spans.range) {
@@ -554,10 +580,7 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
       std::vector<KeyPart> parts;
       bool unordered = false;
       auto add = [&](const catalog::IndexColumn& key) {
-        int id = -1;
-        for (size_t i = 0; i < get.columns.size(); ++i) {
-          if (get.columns[i] == key.column) id = get.ids[i];
-        }
+        const int id = get.IdOfKey(key);
         if (id < 0) unordered = true;
         if (!unordered) {
           parts.push_back({id, key.direction == codec::Direction::kDescending,
@@ -568,9 +591,23 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
       if (!index.unique) {
         for (const catalog::IndexColumn& key : get.table->primary().key) add(key);
       }
+      // May two rows share the whole key of a unique index, as those with NULLs do?
+      bool no_twins = index.unique;
+      for (size_t i = 0; i < index.key.size() && !index.nulls_not_distinct; ++i) {
+        const int id = get.IdOfKey(index.key[i]);
+        if (id >= 0 && s_.column(id).not_null) continue;
+        bool excluded = i == spans.equal_columns && (spans.range || spans.exclude_null);
+        if (i < spans.equal_columns) {
+          excluded = std::all_of(spans.spans.begin(), spans.spans.end(), [i](const SpanExpr& span) {
+            return i < span.equal.size() && (i >= span.equal_null.size() || !span.equal_null[i]);
+          });
+        }
+        no_twins = no_twins && excluded;
+      }
       auto matches = [&](bool reverse) {
         size_t at = 0;
-        for (const OrderKey& wanted : request.order) {
+        for (OrderKey wanted : request.order) {
+          wanted.id = IndexedId(get, wanted.id);
           // Skip columns that are fixed to one value.
           while (at < spans.equal_columns && spans.single && at < parts.size() &&
                  parts[at].id != wanted.id) {
@@ -582,7 +619,7 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
           }
           if (fixed) continue;
           // All columns of a unique key given: nothing further can differ.
-          if (index.unique && at >= index.key.size()) return true;
+          if (no_twins && at >= index.key.size()) return true;
           if (at >= parts.size() || parts[at].id != wanted.id) return false;
           if (parts[at].descending != (wanted.descending != reverse)) return false;
           bool nulls_first = parts[at].nulls_first != reverse;
@@ -608,6 +645,7 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
                                    : kIndexEntryCost + (path.covering ? 0 : kRowFetchCost);
     double seeks = kSeekCost * std::max<double>(1, static_cast<double>(spans.spans.size()) *
                                                        (spans.values > 1 ? 0.3 : 1));
+    if (index.shards != 0 && !whole_key) seeks *= index.shards;
     path.full_cost = seeks + rows * per_row + rows * kFilterCost * (conditions.empty() ? 0 : 1);
     double wanted_fraction = 1;
     if (request.limit < path.rows && (request.order.empty() || path.ordered)) {
@@ -634,15 +672,14 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
   for (const Probe& search : searches) {
     if (search.kind != Probe::Kind::kOr) simple.push_back(&search);
   }
+  std::vector<const Expr*> all_conditions;
+  for (const ExprPtr& condition : conditions) all_conditions.push_back(condition.get());
   for (const catalog::IndexDescriptor& index : get.table->indexes) {
-    if (index.state != catalog::IndexState::kPublic || !index.predicate.empty()) continue;
+    if (!Usable(get, index, all_conditions)) continue;
     if (!index.primary && !s_.context.enable_index_scan) continue;
-    bool expression = false;
-    for (const catalog::IndexColumn& key : index.key)
-      expression = expression || !key.expression.empty();
-    if (expression) continue;
     Spans spans = SpansOf(get, index, simple);
-    bool bound = spans.equal_columns > 0 || spans.range || spans.exclude_null;
+    bool bound =
+        spans.equal_columns > 0 || spans.range || spans.exclude_null || !index.predicate.empty();
     bool strong = spans.equal_columns > 0;
     if (bound || index.primary || !request.order.empty() || Covers(get, index, needed)) {
       consider(index, std::move(spans));
@@ -792,17 +829,14 @@ std::optional<LookupPath> Physical::ChooseLookup(const LogicalGet& get, const Id
   double table_rows = TableRows(*get.table);
   std::optional<LookupPath> best;
   for (const catalog::IndexDescriptor& index : get.table->indexes) {
-    if (index.state != catalog::IndexState::kPublic || !index.predicate.empty()) continue;
+    if (!Usable(get, index, candidates)) continue;
     LookupPath path;
     path.index = &index;
     bool joined = false;
     double fraction = 1;
     for (const catalog::IndexColumn& key : index.key) {
-      int id = -1;
-      for (size_t i = 0; i < get.columns.size(); ++i) {
-        if (get.columns[i] == key.column) id = get.ids[i];
-      }
-      if (id < 0 || !key.expression.empty()) break;
+      const int id = get.IdOfKey(key);
+      if (id < 0) break;
       const Expr* value = nullptr;
       size_t used = 0;
       bool from_outer = false;
@@ -836,7 +870,8 @@ std::optional<LookupPath> Physical::ChooseLookup(const LogicalGet& get, const Id
     path.covering = Covers(get, index, needed);
     double per_row = index.primary ? RowScanCost(get, needed)
                                    : kIndexEntryCost + (path.covering ? 0 : kRowFetchCost);
-    path.cost = kSeekCost + path.matches * per_row;
+    const bool all_shards = index.shards != 0 && path.keys.size() < index.key.size();
+    path.cost = kSeekCost * (all_shards ? index.shards : 1) + path.matches * per_row;
     if (!best.has_value() || path.cost < best->cost) best = std::move(path);
   }
   return best;

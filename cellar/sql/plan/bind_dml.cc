@@ -156,11 +156,15 @@ Result<ExprPtr> Binder::BindTableExpression(const ast::Expr& expression,
     return UnsupportedError("cannot use subquery in {}",
                             PlaceName(place) == "DEFAULT expressions" ? "DEFAULT expression"
                             : place == Place::kCheck                  ? "check constraint"
-                                                     : "column generation expression")
+                            : place == Place::kIndexExpression        ? "index expression"
+                            : place == Place::kIndexPredicate         ? "index predicate"
+                                                              : "column generation expression")
         .WithLocation(ExprLocation(expression));
   }
   if (place == Place::kCheck) {
     CELLAR_TRY_ASSIGN(bound, ToBoolean(std::move(bound), "CHECK", ExprLocation(expression)));
+  } else if (place == Place::kIndexPredicate) {
+    CELLAR_TRY_ASSIGN(bound, ToBoolean(std::move(bound), "WHERE", ExprLocation(expression)));
   } else if (target.id != TypeId::kInvalid) {
     Type from = bound->type;
     if (from.id != TypeId::kUnknown && !from.SameKind(target) &&
@@ -623,10 +627,18 @@ Status Binder::BindConflict(const ast::OnConflict& conflict, const catalog::Tabl
     }
   } else if (!conflict.elements.empty()) {
     std::vector<catalog::ColumnId> columns;
+    std::vector<ExprPtr> expressions;
     for (const ast::IndexElement& element : conflict.elements) {
       if (element.column.empty()) {
-        return UnsupportedError("ON CONFLICT on expressions is not supported")
-            .WithLocation(conflict.location);
+        CELLAR_TRY_ASSIGN(ExprPtr bound, BindTableExpression(*element.expr, table.get(), Type(),
+                                                             Place::kIndexExpression));
+        VisitExprMutable(bound.get(), [&](Expr* expr) {
+          expr->location = -1;
+          if (expr->kind == ExprKind::kColumn)
+            MarkSelected(target->columns[static_cast<size_t>(expr->index)]);
+        });
+        expressions.push_back(std::move(bound));
+        continue;
       }
       const catalog::ColumnDescriptor* column = table->FindColumn(element.column);
       if (column == nullptr) {
@@ -639,7 +651,16 @@ Status Binder::BindConflict(const ast::OnConflict& conflict, const catalog::Tabl
         reads(column->id);
       }
     }
-    const catalog::IndexDescriptor* index = IndexOver(*table, columns, true);
+    ExprPtr where;
+    if (conflict.index_where != nullptr) {
+      CELLAR_TRY_ASSIGN(where, BindTableExpression(*conflict.index_where, table.get(), Type(),
+                                                   Place::kIndexPredicate));
+      VisitExpr(*where, [&](const Expr& expr) {
+        if (expr.kind == ExprKind::kColumn)
+          MarkSelected(target->columns[static_cast<size_t>(expr.index)]);
+      });
+    }
+    const catalog::IndexDescriptor* index = ArbiterOf(*table, columns, expressions, where.get());
     if (index == nullptr) {
       return SqlError(Code::kInvalid, sqlstate::kInvalidColumnReference,
                       "there is no unique or exclusion constraint matching the ON CONFLICT "

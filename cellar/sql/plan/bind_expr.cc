@@ -46,6 +46,8 @@ std::string_view PlaceName(Place place) {
     case Place::kWindow: return "window definitions";
     case Place::kFilter: return "FILTER";
     case Place::kConflictWhere: return "WHERE";
+    case Place::kIndexExpression: return "index expressions";
+    case Place::kIndexPredicate: return "index predicates";
   }
   return "expressions";
 }

@@ -206,6 +206,11 @@ std::unique_ptr<LogicalGet> Binder::MakeGet(const catalog::TablePtr& table,
     get->columns.push_back(column.id);
     item->columns.push_back({column.name, id, nullptr, column.hidden, item->use, column.id});
   }
+  // An index whose texts do not bind is no help to the query, and no harm.
+  if (Status status = BindIndexes(get.get()); !status.ok()) {
+    get->index_expressions.clear();
+    get->index_predicates.clear();
+  }
   return get;
 }
 

@@ -69,6 +69,8 @@ enum class Place : uint8_t {
   kWindow,
   kFilter,
   kConflictWhere,
+  kIndexExpression,
+  kIndexPredicate,
 };
 // "WHERE", "JOIN conditions": as PostgreSQL's messages name it.
 std::string_view PlaceName(Place place);
@@ -136,6 +138,10 @@ class Binder {
   Result<ExprPtr> BindTableExpression(const ast::Expr& expression,
                                       const catalog::TableDescriptor* table, Type target,
                                       Place place);
+
+  // Of an index, over the living columns' positions. Errors: 42P17 for what is not immutable.
+  Result<ExprPtr> BindIndexPart(const ast::Expr& expression, const catalog::TableDescriptor& table,
+                                Place place);
 
  private:
   struct FromResult {
@@ -240,6 +246,15 @@ class Binder {
                    int use);
   Status AddGenerated(const catalog::TableDescriptor& table, const std::vector<int>& target_ids,
                       std::vector<std::pair<int, ExprPtr>>* assignments);
+
+  // index_match.cc
+  Status BindIndexes(LogicalGet* get);
+  // The unique index that ON CONFLICT (columns, expressions) WHERE means; null: none. Over
+  // positions.
+  const catalog::IndexDescriptor* ArbiterOf(const catalog::TableDescriptor& table,
+                                            const std::vector<catalog::ColumnId>& columns,
+                                            const std::vector<ExprPtr>& expressions,
+                                            const Expr* where);
 
   // bind_expr.cc
   Result<ExprPtr> BindExpr(const ast::Expr& expr, Env& env);

@@ -340,6 +340,7 @@ class Explainer {
         for (size_t i = 0; i < n.keys.size(); ++i) {
           std::string column = "?";
           if (index != nullptr && i < index->key.size()) {
+            if (!index->key[i].expression.empty()) column = index->key[i].expression;
             if (const auto* descriptor = n.table->FindColumn(index->key[i].column))
               column = descriptor->name;
           }

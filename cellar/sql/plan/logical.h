@@ -164,6 +164,21 @@ struct LogicalGet : Logical {
   std::string alias;
   std::vector<catalog::ColumnId> columns;  // as ids
   int row_ref = -1;                        // id of the row reference, when one is wanted
+  // What its indexes hold beside columns, bound over ids. Each expression has an id that stands for
+  // it while access paths are chosen, and that nothing produces.
+  struct IndexExpression {
+    std::string sql;  // as in the descriptor
+    int id = -1;
+    ExprPtr expr;  // null: another text of the same expression came before
+  };
+  std::vector<IndexExpression> index_expressions;
+  std::vector<std::pair<catalog::IndexId, ExprPtr>> index_predicates;
+
+  // The id of an index expression, or -1.
+  int ExpressionOf(const Expr& expr) const;
+  // Of a column or expression of an index; -1 when it is not known.
+  int IdOfKey(const catalog::IndexColumn& key) const;
+  const Expr* PredicateOf(const catalog::IndexDescriptor& index) const;
   RowLock lock = RowLock::kNone;
 };
 struct LogicalVirtualGet : Logical {

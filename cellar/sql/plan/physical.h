@@ -53,6 +53,8 @@ struct Phys {
   double cost() const { return node->cost; }
 };
 
+// Do these conditions, all true, make `wanted` true?
+bool Implies(const std::vector<const Expr*>& conditions, const Expr& wanted);
 // A call of an = operator.
 bool IsEquality(const Expr& expr);
 // Equal values of both types have one hash and compare without a cast.
@@ -174,6 +176,12 @@ class Physical {
   bool Covers(const LogicalGet& get, const catalog::IndexDescriptor& index,
               const IdSet& needed) const;
   bool HasIndexOrder(const LogicalGet& get, int id) const;
+
+  // index_match.cc
+  // Does the index hold all rows that meet these conditions?
+  bool Usable(const LogicalGet& get, const catalog::IndexDescriptor& index,
+              const std::vector<const Expr*>& conditions) const;
+  int IndexedId(const LogicalGet& get, int id) const;
 
   // selectivity.cc
   double TableRows(const catalog::TableDescriptor& table) const;

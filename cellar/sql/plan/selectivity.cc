@@ -40,14 +40,10 @@ double Physical::DistinctValues(const LogicalGet& get, int id, double rows) cons
     return known->DistinctAmong(rows);
   }
   if (s_.column(id).type.id == TypeId::kBool) return 2;
-  catalog::ColumnId column;
-  for (size_t i = 0; i < get.ids.size(); ++i) {
-    if (get.ids[i] == id) column = get.columns[i];
-  }
   double guess = std::min(rows, 200.0);
   for (const catalog::IndexDescriptor& index : get.table->indexes) {
-    if (index.key.empty() || index.key[0].column != column) continue;
-    if (index.unique && index.key.size() == 1) return rows;
+    if (index.key.empty() || get.IdOfKey(index.key[0]) != id) continue;
+    if (index.unique && index.key.size() == 1 && index.predicate.empty()) return rows;
     guess = std::max(guess, rows / 10);
   }
   return std::max(1.0, guess);
@@ -142,9 +138,17 @@ double Physical::Selectivity(const Expr& condition, const LogicalGet* get, doubl
         std::find(get->ids.begin(), get->ids.end(), expr.index) != get->ids.end()) {
       return DistinctValues(*get, expr.index, rows);
     }
+    if (get != nullptr && !get->index_expressions.empty()) {
+      if (const int id = get->ExpressionOf(expr); id >= 0) return DistinctValues(*get, id, rows);
+    }
     return std::max(1.0, std::min(rows, 200.0));
   };
-  if (const std::optional<double> known = KnownSelectivity(condition, get, rows)) return *known;
+  if (const std::optional<double> known_share = KnownSelectivity(condition, get, rows))
+    return *known_share;
+  // Something whose values may be many.
+  const auto known = [&](const Expr& expr) {
+    return expr.kind == ExprKind::kColumn || (get != nullptr && get->ExpressionOf(expr) >= 0);
+  };
   switch (condition.kind) {
     case ExprKind::kConstant: return IsTrueConstant(condition) ? 1 : 0;
     case ExprKind::kAnd: return Selectivity(condition.args, get, rows);
@@ -169,10 +173,8 @@ double Physical::Selectivity(const Expr& condition, const LogicalGet* get, doubl
   }
   switch (condition.function->comparison) {
     case FunctionSpec::Comparison::kEqual:
-      return 1 /
-             std::max(
-                 condition.args[0]->kind == ExprKind::kColumn ? distinct(*condition.args[0]) : 1.0,
-                 condition.args[1]->kind == ExprKind::kColumn ? distinct(*condition.args[1]) : 1.0);
+      return 1 / std::max(known(*condition.args[0]) ? distinct(*condition.args[0]) : 1.0,
+                          known(*condition.args[1]) ? distinct(*condition.args[1]) : 1.0);
     case FunctionSpec::Comparison::kNotEqual: return 0.9;
     case FunctionSpec::Comparison::kLess:
     case FunctionSpec::Comparison::kLessEqual:

@@ -1,0 +1,266 @@
+// What indexes hold beside columns: expressions, predicates, operator classes.
+#include "cellar/session/index_parts.h"
+
+#include <algorithm>
+#include <array>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/codec/key.h"
+#include "cellar/session/index_expressions.h"
+#include "cellar/sql/expr/eval.h"
+#include "cellar/sql/parser/deparse.h"
+#include "cellar/sql/parser/parser.h"
+#include "cellar/sql/plan/index_expressions.h"
+#include "cellar/table/computed.h"
+
+namespace cellar::session {
+
+namespace {
+
+// Immutable expressions depend on no session.
+struct Bare {
+  sql::NameScope scope;
+  sql::EvalContext eval;
+  Arena arena;
+  sql::PlannerContext planner;
+
+  Bare() {
+    eval.set_arena(&arena);
+    planner.scope = &scope;
+    planner.fold = &eval;
+  }
+};
+
+class Evaluators final : public table::RowEvaluator {
+ public:
+  static Result<std::unique_ptr<table::RowEvaluator>> Make(
+      const catalog::TableDescriptor& table, std::span<const table::ComputedColumn> columns) {
+    auto out = std::make_unique<Evaluators>();
+    for (const table::ComputedColumn& column : columns) {
+      CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, sql::ParseExpression(column.sql));
+      const sql::IndexPart part =
+          column.predicate ? sql::IndexPart::kPredicate : sql::IndexPart::kExpression;
+      CELLAR_TRY_ASSIGN(sql::ExprPtr bound,
+                        sql::BindIndexExpression(*parsed, table, part, out->bare_.planner));
+      out->types_.push_back(bound->type);
+      out->exprs_.push_back(std::move(bound));
+      out->evaluators_.emplace_back(out->exprs_.back().get());
+    }
+    return std::unique_ptr<table::RowEvaluator>(std::move(out));
+  }
+
+  std::span<const Type> types() const override { return types_; }
+
+  Status Evaluate(const RowBatch& rows, size_t first, RowBatch* out) override {
+    for (size_t i = 0; i < evaluators_.size(); ++i) {
+      Arena arena;
+      bare_.eval.set_arena(&arena);
+      const sql::Selection all{nullptr, rows.size()};
+      CELLAR_TRY_ASSIGN(const ColumnVector* values, evaluators_[i].Eval(rows, all, bare_.eval));
+      ColumnVector& column = out->column(first + i);
+      for (size_t row = 0; row < rows.size(); ++row) {
+        column.Set(row, CopyDatum(values->Get(row), column.type(), out->arena()));
+      }
+    }
+    return Status();
+  }
+
+ private:
+  Bare bare_;
+  std::vector<sql::ExprPtr> exprs_;
+  std::vector<sql::Evaluator> evaluators_;
+  std::vector<Type> types_;
+};
+
+}  // namespace
+
+void InstallIndexExpressions() { table::SetMakeRowEvaluator(&Evaluators::Make); }
+
+Result<Type> CheckIndexExpression(const ast::Expr& expr, const catalog::TableDescriptor& table) {
+  Bare bare;
+  CELLAR_TRY_ASSIGN(
+      sql::ExprPtr bound,
+      sql::BindIndexExpression(expr, table, sql::IndexPart::kExpression, bare.planner));
+  if (!IsStorable(bound->type)) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
+                    "index expression has pseudo-type {}", FormatType(bound->type));
+  }
+  return bound->type;
+}
+
+Status CheckIndexPredicate(const ast::Expr& expr, const catalog::TableDescriptor& table) {
+  Bare bare;
+  return sql::BindIndexExpression(expr, table, sql::IndexPart::kPredicate, bare.planner).status();
+}
+
+Result<bool> IndexMentions(const catalog::IndexDescriptor& index, std::string_view column) {
+  const auto mentions = [&](const std::string& text) -> Result<bool> {
+    if (text.empty()) return false;
+    CELLAR_TRY_ASSIGN(ast::ExprPtr expr, sql::ParseExpression(text));
+    sql::RenameColumn(expr.get(), column, std::string(column) + "\x01");
+    return sql::DeparseExpr(*expr).find('\x01') != std::string::npos;
+  };
+  for (const catalog::IndexColumn& part : index.key) {
+    CELLAR_TRY_ASSIGN(const bool found, mentions(part.expression));
+    if (found) return true;
+  }
+  return mentions(index.predicate);
+}
+
+Status RecheckIndexes(const catalog::TableDescriptor& table) {
+  for (const catalog::IndexDescriptor& index : table.indexes) {
+    for (const catalog::IndexColumn& part : index.key) {
+      if (part.expression.empty()) continue;
+      CELLAR_TRY_ASSIGN(ast::ExprPtr expr, sql::ParseExpression(part.expression));
+      CELLAR_TRY(CheckIndexExpression(*expr, table).status());
+    }
+    if (index.predicate.empty()) continue;
+    CELLAR_TRY_ASSIGN(ast::ExprPtr predicate, sql::ParseExpression(index.predicate));
+    CELLAR_TRY(CheckIndexPredicate(*predicate, table));
+  }
+  return Status();
+}
+
+Type IndexPartType(const catalog::TableDescriptor& table, const catalog::IndexColumn& part) {
+  if (part.expression.empty()) {
+    const catalog::ColumnDescriptor* column = table.FindColumn(part.column);
+    return column == nullptr ? Type() : column->type;
+  }
+  Result<ast::ExprPtr> expr = sql::ParseExpression(part.expression);
+  if (!expr.ok()) return Type();
+  Result<Type> type = CheckIndexExpression(**expr, table);
+  return type.ok() ? *type : Type();
+}
+
+// ---- Operator classes ----
+
+namespace {
+
+// All of text's order by bytes, so the pattern classes are what the default one is.
+constexpr std::array<OperatorClass, 31> kClasses = {{
+    {"text_ops", TypeId::kText, false, true},
+    {"varchar_ops", TypeId::kText, false, false},
+    {"bpchar_ops", TypeId::kBpchar, false, true},
+    {"text_pattern_ops", TypeId::kText, false, false},
+    {"varchar_pattern_ops", TypeId::kText, false, false},
+    {"bpchar_pattern_ops", TypeId::kBpchar, false, false},
+    {"bool_ops", TypeId::kBool, false, true},
+    {"int2_ops", TypeId::kInt2, false, true},
+    {"int4_ops", TypeId::kInt4, false, true},
+    {"int8_ops", TypeId::kInt8, false, true},
+    {"float4_ops", TypeId::kFloat4, false, true},
+    {"float8_ops", TypeId::kFloat8, false, true},
+    {"numeric_ops", TypeId::kNumeric, false, true},
+    {"bytea_ops", TypeId::kBytea, false, true},
+    {"date_ops", TypeId::kDate, false, true},
+    {"time_ops", TypeId::kTime, false, true},
+    {"timetz_ops", TypeId::kTimetz, false, true},
+    {"timestamp_ops", TypeId::kTimestamp, false, true},
+    {"timestamptz_ops", TypeId::kTimestamptz, false, true},
+    {"interval_ops", TypeId::kInterval, false, true},
+    {"uuid_ops", TypeId::kUuid, false, true},
+    {"oid_ops", TypeId::kOid, false, true},
+    {"name_ops", TypeId::kName, false, true},
+    {"char_ops", TypeId::kChar, false, true},
+    {"array_ops", TypeId::kAnyarray, true, true},
+    {"oidvector_ops", TypeId::kOidvector, false, true},
+    {"jsonb_ops", TypeId::kJsonb, false, true},
+    {"record_ops", TypeId::kRecord, false, true},
+    {"xid8_ops", TypeId::kXid, false, false},
+    {"cidr_ops", TypeId::kInvalid, false, false},
+    {"enum_ops", TypeId::kInvalid, false, false},
+}};
+
+bool Accepts(const OperatorClass& of, Type type) {
+  if (of.array) return type.array;
+  if (type.array) return false;
+  const auto textual = [](TypeId id) { return id == TypeId::kText || id == TypeId::kVarchar; };
+  if (textual(of.type) || of.type == TypeId::kBpchar) {
+    return textual(type.id) || (of.type == TypeId::kBpchar && type.id == TypeId::kBpchar);
+  }
+  return of.type == type.id;
+}
+
+}  // namespace
+
+std::span<const OperatorClass> OperatorClasses() { return kClasses; }
+
+std::string_view DefaultOperatorClass(Type type) {
+  if (type.array) return "array_ops";
+  if (type.id == TypeId::kVarchar) return "text_ops";
+  for (const OperatorClass& one : kClasses) {
+    if (one.is_default && one.type == type.id) return one.name;
+  }
+  return "";
+}
+
+Result<std::string> ResolveOperatorClass(const ast::QualifiedName& name, Type type) {
+  const auto at = std::find_if(kClasses.begin(), kClasses.end(),
+                               [&](const OperatorClass& one) { return one.name == name.name; });
+  if (at == kClasses.end() || (!name.schema.empty() && name.schema != "pg_catalog")) {
+    return SqlError(Code::kNotFound, sqlstate::kUndefinedObject,
+                    "operator class \"{}\" does not exist for access method \"btree\"",
+                    sql::QuoteQualified(name.schema, name.name));
+  }
+  if (!Accepts(*at, type)) {
+    return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                    "operator class \"{}\" does not accept data type {}", name.name,
+                    FormatType(Type{type.id, type.array, -1}));
+  }
+  if (at->name == DefaultOperatorClass(type)) return std::string();
+  return std::string(at->name);
+}
+
+// ---- How they are shown ----
+
+bool IsParenthesised(std::string_view text) {
+  if (text.empty() || text.front() != '(') return false;
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\'') quoted = !quoted;
+    if (quoted) continue;
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')' && --depth == 0) return i + 1 == text.size();
+  }
+  return false;
+}
+
+std::string ShowIndexExpression(const std::string& sql, bool pretty) {
+  Result<ast::ExprPtr> parsed = sql::ParseExpression(sql);
+  if (parsed.ok() && (*parsed)->kind == ast::NodeKind::kFuncCall) return sql;
+  return pretty && IsParenthesised(sql) ? sql : "(" + sql + ")";
+}
+
+std::string ShowIndexPredicate(const std::string& sql, bool pretty) {
+  return pretty && IsParenthesised(sql) ? sql.substr(1, sql.size() - 2) : sql;
+}
+
+std::string IndexPartName(const catalog::TableDescriptor& table, const catalog::IndexColumn& part) {
+  if (part.expression.empty()) {
+    const catalog::ColumnDescriptor* column = table.FindColumn(part.column);
+    return column == nullptr ? "?" : column->name;
+  }
+  Result<ast::ExprPtr> parsed = sql::ParseExpression(part.expression);
+  return parsed.ok() ? sql::IndexExpressionName(**parsed) : "expr";
+}
+
+std::vector<std::string> IndexPartNames(const catalog::TableDescriptor& table,
+                                        const catalog::IndexDescriptor& index) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& base) {
+    std::string name = base;
+    for (int i = 1; std::find(names.begin(), names.end(), name) != names.end(); ++i) {
+      name = fmt::format("{}{}", base, i);
+    }
+    names.push_back(std::move(name));
+  };
+  for (const catalog::IndexColumn& part : index.key) add(IndexPartName(table, part));
+  for (catalog::ColumnId stored : index.stored) {
+    const catalog::ColumnDescriptor* column = table.FindColumn(stored);
+    add(column == nullptr ? "?" : column->name);
+  }
+  return names;
+}
+
+}  // namespace cellar::session

@@ -1,0 +1,51 @@
+// What indexes hold beside columns: expressions, predicates, operator classes. Private to this
+// layer.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/base/status.h"
+#include "cellar/catalog/descriptor.h"
+#include "cellar/sql/parser/ast.h"
+
+namespace cellar::session {
+
+namespace ast = sql::ast;
+
+// The type of an expression that an index may hold. Errors: 42P17, 0A000, 42803, 42P16 and those of
+// names and types.
+Result<Type> CheckIndexExpression(const ast::Expr& expr, const catalog::TableDescriptor& table);
+Status CheckIndexPredicate(const ast::Expr& expr, const catalog::TableDescriptor& table);
+// Do its expressions or its predicate name the column?
+Result<bool> IndexMentions(const catalog::IndexDescriptor& index, std::string_view column);
+// Do they still make sense after types of columns have changed?
+Status RecheckIndexes(const catalog::TableDescriptor& table);
+// Of the attribute of an index that `part` is; kInvalid when it makes no sense.
+Type IndexPartType(const catalog::TableDescriptor& table, const catalog::IndexColumn& part);
+
+struct OperatorClass {
+  std::string_view name;
+  TypeId type;
+  bool array;
+  bool is_default;
+};
+std::span<const OperatorClass> OperatorClasses();
+std::string_view DefaultOperatorClass(Type type);
+// Empty: the type's default. Errors: 42704, 42804.
+Result<std::string> ResolveOperatorClass(const ast::QualifiedName& name, Type type);
+
+// True when the first parenthesis closes at the very end.
+bool IsParenthesised(std::string_view text);
+// As pg_get_indexdef shows them.
+std::string ShowIndexExpression(const std::string& sql, bool pretty);
+std::string ShowIndexPredicate(const std::string& sql, bool pretty);
+// "name", "lower", "expr": of an index's attribute, and in the names that are chosen for indexes.
+std::string IndexPartName(const catalog::TableDescriptor& table, const catalog::IndexColumn& part);
+// Of all its attributes, told apart by numbers.
+std::vector<std::string> IndexPartNames(const catalog::TableDescriptor& table,
+                                        const catalog::IndexDescriptor& index);
+
+}  // namespace cellar::session
