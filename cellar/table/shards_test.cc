@@ -72,7 +72,8 @@ TEST_F(ShardsTest, TheShardOfAKeyIsFrozen) {
 }
 
 TEST_F(ShardsTest, ScansAreOrderedAndWholeForwardsAndBackwards) {
-  for (const catalog::Layout layout : {catalog::Layout::kRow, catalog::Layout::kPages}) {
+  for (const catalog::Layout layout : {catalog::Layout::kRow, catalog::Layout::kPages,
+                                       catalog::Layout::kCell, catalog::Layout::kDatum}) {
     Make(7, false, layout);
     std::vector<Row> rows;
     for (int i = 0; i < 500; ++i) {
@@ -107,8 +108,9 @@ TEST_F(ShardsTest, ScansAreOrderedAndWholeForwardsAndBackwards) {
     EXPECT_EQ(ScanRows(access_.get(), SpecOf(table_, index(), {null})).size(), 25u);
     EXPECT_EQ(Check(table_, transaction_.get()), std::vector<std::string>());
     TableDescriptor other = *table_;
-    other.name = "other";
-    for (catalog::IndexDescriptor& renamed : other.indexes) renamed.name = "other_" + renamed.name;
+    other.name = "other" + std::to_string(static_cast<int>(layout));
+    for (catalog::IndexDescriptor& renamed : other.indexes)
+      renamed.name = other.name + "_" + renamed.name;
     store_.Change(other);
   }
 }
