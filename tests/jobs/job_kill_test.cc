@@ -1,0 +1,159 @@
+// kill -9 after each commit of a job: when the store is opened again the job goes on by itself, its
+// end is that of a job that nobody killed, and CHECK finds nothing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+
+#include "cellar/codec/key.h"
+#include "cellar/engines/rocksdb/rocks_engine.h"
+#include "cellar/session/jobs.h"
+#include "cellar/session/session_internal.h"
+#include "cellar/session/test_session.h"
+
+namespace cellar::session {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class Store {
+ public:
+  explicit Store(const std::string& directory) {
+    engines::RocksOptions options;
+    options.directory = directory;
+    options.cache_bytes = 8 << 20;
+    auto engine = engines::OpenRocksEngine(options);
+    EXPECT_TRUE(engine.ok()) << engine.status().ToString();
+    auto database = Database::Open(std::move(*engine), {});
+    EXPECT_TRUE(database.ok()) << database.status().ToString();
+    database_ = std::move(*database);
+    auto session = Session::Open(database_.get(), {});
+    EXPECT_TRUE(session.ok());
+    session_ = std::move(*session);
+  }
+
+  std::vector<std::string> Run(std::string_view text) {
+    TextSink sink;
+    const Status status = TestSession::RunIn(session_.get(), text, &sink);
+    EXPECT_TRUE(status.ok()) << text << ": " << status.ToString();
+    return sink.rows;
+  }
+  void WaitForJobs() {
+    const CancelToken never;
+    for (const std::string& id :
+         Run("SELECT job FROM pg_catalog.cellar_jobs WHERE ended IS NULL")) {
+      (void)JobService::Of(database_->impl())->Wait(std::stoull(id), &never);
+    }
+  }
+  // Keys of t under the ids of indexes other than its first.
+  size_t KeysOfIndexes() {
+    const uint64_t table = std::stoull(Run("SELECT 't'::regclass::oid").front()) - 16384;
+    auto reader = database_->engine()->Begin();
+    auto cursor = reader->Scan(codec::TablePrefix(codec::TableId{table}, codec::IndexId{4}),
+                               codec::PrefixEnd(codec::TablePrefix(codec::TableId{table})),
+                               kv::ScanOptions());
+    EXPECT_TRUE(cursor.ok());
+    kv::Block block;
+    size_t keys = 0;
+    while (true) {
+      Result<bool> more = (*cursor)->NextBlock(&block);
+      if (!more.ok() || !*more) return keys;
+      keys += block.size();
+    }
+  }
+
+ private:
+  std::unique_ptr<Database> database_;
+  std::unique_ptr<Session> session_;
+};
+
+class JobKill : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = (std::filesystem::temp_directory_path() / "cellar_jobs_XXXXXX").string();
+    ASSERT_NE(mkdtemp(directory_.data()), nullptr);
+    Store(StoreOf()).Run(
+        "CREATE TABLE t (id int PRIMARY KEY, a int, b int);"
+        "INSERT INTO t SELECT i, i, i / 2 FROM generate_series(1, 40000) i");
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  std::string StoreOf() const { return directory_ + "/store"; }
+
+  // The worker's exit status; -1 when it was killed.
+  int RunWorker(const std::string& statement, int kill_after) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::execl(CELLAR_JOB_WORKER, CELLAR_JOB_WORKER, StoreOf().c_str(), statement.c_str(),
+              std::to_string(kill_after).c_str(), nullptr);
+      ::_exit(1);
+    }
+    int exit_status = 0;
+    EXPECT_EQ(::waitpid(child, &exit_status, 0), child);
+    return WIFSIGNALED(exit_status) ? -1 : WEXITSTATUS(exit_status);
+  }
+
+  // Kills the statement's job after its first commit, its second, and so on, until it ends first,
+  // then with `end`. `check` looks at the store after each.
+  void KillEverywhere(const std::string& statement, int end,
+                      const std::function<void(Store*)>& check) {
+    const char* kills = std::getenv("CELLAR_JOB_KILLS");
+    const int rounds = kills == nullptr ? 1 : std::atoi(kills);
+    for (int round = 0; round < rounds; ++round) {
+      for (int commit = 1;; ++commit) {
+        SCOPED_TRACE(testing::Message() << "round " << round << " commit " << commit);
+        const int status = RunWorker(statement, commit);
+        Store store(StoreOf());
+        store.WaitForJobs();
+        EXPECT_THAT(store.Run("CHECK TABLE t FULL"), IsEmpty());
+        check(&store);
+        if (HasFailure()) return;
+        if (status == -1) continue;
+        EXPECT_EQ(status, end);
+        EXPECT_GT(commit, 1);
+        break;
+      }
+    }
+  }
+
+  std::string directory_;
+};
+
+constexpr const char* kIndexes =
+    "SELECT indexrelid::regclass, indisvalid FROM pg_index WHERE indrelid = 't'::regclass "
+    "ORDER BY 1";
+
+TEST_F(JobKill, IndexesAreThereInTheEnd) {
+  for (const char* kind : {"INDEX", "UNIQUE INDEX"}) {
+    KillEverywhere(fmt::format("CREATE {} t_a ON t (a)", kind), 0, [](Store* store) {
+      EXPECT_THAT(store->Run(kIndexes), ElementsAre("t_pkey|t", "t_a|t"));
+      store->Run("DROP INDEX t_a");
+    });
+  }
+}
+
+TEST_F(JobKill, AFailedUniqueBuildLeavesNothing) {
+  KillEverywhere("CREATE UNIQUE INDEX t_b ON t (b)", 3, [](Store* store) {
+    EXPECT_THAT(store->Run(kIndexes), ElementsAre("t_pkey|t"));
+    EXPECT_EQ(store->KeysOfIndexes(), 0u);
+  });
+}
+
+TEST_F(JobKill, ConstraintsAreValidatedOrGone) {
+  KillEverywhere("ALTER TABLE t ADD CONSTRAINT c CHECK (b >= 0)", 0, [](Store* store) {
+    EXPECT_THAT(store->Run("SELECT conname, convalidated FROM pg_constraint WHERE contype = 'c'"),
+                ElementsAre("c|t"));
+    store->Run("ALTER TABLE t DROP CONSTRAINT c");
+  });
+  KillEverywhere("ALTER TABLE t ADD CONSTRAINT c CHECK (b < 0)", 3, [](Store* store) {
+    EXPECT_THAT(store->Run("SELECT conname FROM pg_constraint WHERE contype = 'c'"), IsEmpty());
+  });
+}
+
+}  // namespace
+}  // namespace cellar::session
