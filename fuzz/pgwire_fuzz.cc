@@ -48,7 +48,7 @@ class OpenGate : public Gate {
   }
   bool stopping() const override { return false; }
   std::shared_ptr<const TlsContext> tls() const override { return nullptr; }
-  std::shared_ptr<const HbaRules> hba() const override { return nullptr; }
+  cellar::auth::LoginPolicy policy() const override { return {}; }
 };
 
 // Frames, and the single bytes that answer requests for encryption.
@@ -82,7 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     channel.Secure(std::make_unique<MemoryTransport>(input, &output));
     OpenGate gate;
     Peer peer{"127.0.0.1", true};
-    std::unique_ptr<Conversation> conversation = Login(&channel, peer, WireOptions(), &host, &gate);
+    std::unique_ptr<Conversation> conversation = Login(&channel, peer, &host, &gate);
     if (conversation != nullptr) Connection(&channel, conversation.get(), &gate).Run();
   }
   if (output.size() < kMaxOutputBytes) CheckFrames(output);

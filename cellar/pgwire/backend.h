@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cellar/auth/policy.h"
 #include "cellar/session/session.h"
 
 namespace cellar::pgwire {
@@ -49,15 +50,10 @@ class Conversation {
 };
 
 // Thread-safe.
-class Host {
+class Host : public auth::RoleDirectory {
  public:
-  virtual ~Host() = default;
   virtual Result<std::unique_ptr<Conversation>> Open(const session::SessionOptions& options) = 0;
   virtual bool Cancel(int32_t pid, int32_t secret) = 0;
-  virtual std::optional<std::string> PasswordVerifier(std::string_view role) = 0;
-  virtual bool RoleExists(std::string_view role) = 0;
-  // Whether `user` is `role` or was granted it, if through others.
-  virtual bool IsMember(std::string_view user, std::string_view role) = 0;
 };
 
 // `database` outlives the host and its conversations.

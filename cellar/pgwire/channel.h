@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "cellar/auth/policy.h"
 #include "cellar/pgwire/frames.h"
-#include "cellar/pgwire/hba.h"
 #include "cellar/pgwire/transport.h"
 
 namespace cellar::pgwire {
@@ -15,16 +15,6 @@ namespace cellar::pgwire {
 struct Peer {
   std::string address;    // "127.0.0.1", "::1"; IPv4 in IPv6's clothes is written as IPv4
   bool loopback = false;  // of this machine
-};
-
-struct WireOptions {
-  // Roles without a password log in from this machine without one. Otherwise, and from elsewhere,
-  // only a password opens the door.
-  bool trust_loopback = true;
-  // Refuse what comes from other machines unencrypted.
-  bool require_tls_off_loopback = true;
-  // Makes unknown users look like known ones: random, kept secret, best the same after a restart.
-  std::string mock_secret;
 };
 
 // What connections ask of who accepted them. Thread-safe.
@@ -40,8 +30,7 @@ class Gate {
   virtual bool stopping() const = 0;
   // Null: no TLS.
   virtual std::shared_ptr<const TlsContext> tls() const = 0;
-  // Null: WireOptions say who may come in.
-  virtual std::shared_ptr<const HbaRules> hba() const = 0;
+  virtual auth::LoginPolicy policy() const = 0;
 };
 
 // One thread at a time.

@@ -34,9 +34,6 @@ using std::chrono::milliseconds;
 
 constexpr int kBacklog = 1024;
 constexpr milliseconds kSweepInterval{250};
-constexpr size_t kMaxFailureRecords = 10000;
-constexpr milliseconds kFailureDelayStep{50}, kMaxFailureDelay{2000};
-constexpr std::chrono::minutes kFailureMemory{10};
 
 // A file descriptor that closes itself.
 class Socket {
@@ -156,7 +153,7 @@ class Served : public Gate {
   milliseconds LoginFailed(const Peer& peer, std::string_view user) override;
   bool stopping() const override;
   std::shared_ptr<const TlsContext> tls() const override;
-  std::shared_ptr<const HbaRules> hba() const override;
+  auth::LoginPolicy policy() const override;
 
   void Serve();
 
@@ -180,7 +177,7 @@ class ThreadListener : public Listener {
         wake_(::eventfd(0, EFD_CLOEXEC)),
         port_(PortOf(sockets_.front().fd())),
         tls_(options.tls),
-        hba_(options.hba) {
+        login_(options.login) {
     acceptor_ = std::thread([this] { Accept(); });
   }
   ~ThreadListener() override { Stop(milliseconds(0)); }
@@ -194,9 +191,9 @@ class ThreadListener : public Listener {
     std::lock_guard lock(mutex_);
     tls_ = std::move(tls);
   }
-  void SetHba(std::shared_ptr<const HbaRules> hba) override {
+  void SetRules(std::shared_ptr<const auth::HbaRules> rules) override {
     std::lock_guard lock(mutex_);
-    hba_ = std::move(hba);
+    login_.rules = std::move(rules);
   }
   bool Stop(milliseconds grace) override;
 
@@ -225,12 +222,9 @@ class ThreadListener : public Listener {
   size_t admitted_ = 0, half_open_ = 0;
   std::map<std::string, size_t, std::less<>> half_open_by_address_;
   std::shared_ptr<const TlsContext> tls_;
-  std::shared_ptr<const HbaRules> hba_;
-  struct Failures {
-    int count = 0;
-    Clock::time_point last;
-  };
-  std::map<std::string, Failures> failures_;
+  auth::LoginPolicy login_;
+
+  auth::FailureDelays failures_;
 };
 
 // ---- Served -------------------------------------------------------------------------------------
@@ -252,16 +246,7 @@ void Served::LoggedIn() {
 }
 
 milliseconds Served::LoginFailed(const Peer& peer, std::string_view user) {
-  const Clock::time_point now = Clock::now();
-  std::lock_guard lock(listener_->mutex_);
-  auto& failures = listener_->failures_;
-  if (failures.size() >= kMaxFailureRecords) failures.clear();
-  ThreadListener::Failures& record = failures[fmt::format("{} {}", peer.address, user)];
-  if (now - record.last > kFailureMemory) record.count = 0;
-  record.last = now;
-  record.count = std::min(record.count + 1, 100);
-  // The first few are slips of the finger.
-  return std::min(kMaxFailureDelay, kFailureDelayStep * std::max(0, record.count - 3));
+  return listener_->failures_.Failed(peer.address, user);
 }
 
 bool Served::stopping() const { return listener_->stopping_.load(std::memory_order_relaxed); }
@@ -271,15 +256,14 @@ std::shared_ptr<const TlsContext> Served::tls() const {
   return listener_->tls_;
 }
 
-std::shared_ptr<const HbaRules> Served::hba() const {
+auth::LoginPolicy Served::policy() const {
   std::lock_guard lock(listener_->mutex_);
-  return listener_->hba_;
+  return listener_->login_;
 }
 
 void Served::Serve() {
   Channel channel(socket_.fd());
-  std::unique_ptr<Conversation> conversation =
-      Login(&channel, peer_, listener_->options_.wire, listener_->host_, this);
+  std::unique_ptr<Conversation> conversation = Login(&channel, peer_, listener_->host_, this);
   if (conversation == nullptr) return;
   Connection(&channel, conversation.get(), this).Run();
 }

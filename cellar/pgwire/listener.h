@@ -16,9 +16,8 @@ namespace cellar::pgwire {
 struct ListenerOptions {
   std::string host = "127.0.0.1";  // a name, an address, or "*" for all
   uint16_t port = 0;               // 0: a free one
-  WireOptions wire;
+  auth::LoginPolicy login;
   std::shared_ptr<const TlsContext> tls;  // null: none
-  std::shared_ptr<const HbaRules> hba;    // null: `wire` says who may come in
   size_t max_connections = 2000;          // sessions
   size_t max_half_open = 400;             // connections that have not logged in yet
   size_t max_half_open_per_address = 200;
@@ -40,7 +39,7 @@ class Listener {
   virtual size_t sessions() const = 0;
   // For connections from now on.
   virtual void SetTls(std::shared_ptr<const TlsContext> tls) = 0;
-  virtual void SetHba(std::shared_ptr<const HbaRules> hba) = 0;
+  virtual void SetRules(std::shared_ptr<const auth::HbaRules> rules) = 0;
   // Takes no more connections and tells those that are idle to go; cancel the running statements
   // yourself, before. Waits up to `grace` for all to end, then breaks them off and waits until they
   // have. True when nobody had to be broken off.

@@ -3,9 +3,9 @@
 
 #include <thread>
 
+#include "cellar/auth/scram.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/pgwire/errors.h"
-#include "cellar/pgwire/scram.h"
 #include "cellar/pgwire/startup.h"
 
 namespace cellar::pgwire {
@@ -68,7 +68,7 @@ bool ReadStartup(Channel* channel, Gate* gate, StartupRequest* request) {
 
 bool ReadSaslMessage(Channel* channel, std::string_view* body) {
   char type = 0;
-  switch (channel->reader.Read(&type, body, kMaxSaslBytes)) {
+  switch (channel->reader.Read(&type, body, auth::kMaxSaslBytes)) {
     case ReadResult::kMessage: break;
     case ReadResult::kTooLong:
     case ReadResult::kBadLength:
@@ -91,13 +91,13 @@ void PutSasl(int step, std::string_view data, MessageWriter* out) {
 
 // True when the client has proved that it knows the password.
 bool Authenticate(Channel* channel, const StartupRequest& request, const Peer& peer,
-                  ScramVerifier verifier, bool doomed, Gate* gate) {
+                  auth::PasswordChallenge challenge, Gate* gate) {
   MessageWriter& out = channel->writer;
   const std::shared_ptr<const TlsContext> tls = channel->secure != nullptr ? gate->tls() : nullptr;
   out.Begin('R');
   out.PutInt32(kAuthSasl);
-  if (tls != nullptr) out.PutText(kScramPlusMechanism);
-  out.PutText(kScramMechanism);
+  if (tls != nullptr) out.PutText(auth::kScramPlusMechanism);
+  out.PutText(auth::kScramMechanism);
   out.PutByte('\0');
   out.End();
   if (!out.Flush()) return false;
@@ -112,9 +112,9 @@ bool Authenticate(Channel* channel, const StartupRequest& request, const Peer& p
     Refuse(ProtocolError("malformed SASL initial response"), channel);
     return false;
   }
-  ScramExchange exchange(std::move(verifier), doomed,
-                         tls != nullptr ? std::string_view(tls->end_point_hash()) : "");
-  Result<std::string> server_first = exchange.First(mechanism, first, MakeScramNonce());
+  auth::ScramExchange exchange(std::move(challenge.verifier), challenge.doomed,
+                               tls != nullptr ? std::string_view(tls->end_point_hash()) : "");
+  Result<std::string> server_first = exchange.First(mechanism, first, auth::MakeScramNonce());
   if (!server_first.ok()) {
     Refuse(server_first.status(), channel);
     return false;
@@ -128,79 +128,29 @@ bool Authenticate(Channel* channel, const StartupRequest& request, const Peer& p
   }
   if (!final->has_value()) {
     std::this_thread::sleep_for(gate->LoginFailed(peer, request.user));
-    Refuse(SqlError(Code::kInvalid, sqlstate::kInvalidPassword,
-                    "password authentication failed for user \"{}\"", request.user),
-           channel);
+    Refuse(auth::WrongPassword(request.user), channel);
     return false;
   }
   PutSasl(kAuthSaslFinal, **final, &out);
   return true;
 }
 
-// `stored`: the role's verifier; none, or one that does not read, and no password is right.
-bool AuthenticateByPassword(Channel* channel, const StartupRequest& request, const Peer& peer,
-                            const WireOptions& options, std::optional<std::string> stored,
-                            Gate* gate) {
-  std::optional<ScramVerifier> verifier;
-  if (stored) verifier = ParseScramVerifier(*stored);
-  const bool doomed = !verifier.has_value();
-  if (doomed) verifier = MockVerifier(request.user, options.mock_secret);
-  return Authenticate(channel, request, peer, std::move(*verifier), doomed, gate);
-}
-
-// As Authorize, by the rules of a file.
-bool AuthorizeByRules(Channel* channel, const StartupRequest& request, const Peer& peer,
-                      const WireOptions& options, const HbaRules& rules, Host* host, Gate* gate) {
-  HbaClient client;
+// Whether and how this client may come in. False: refused, and told so.
+bool Authorize(Channel* channel, const StartupRequest& request, const Peer& peer, Host* host,
+               Gate* gate) {
+  auth::HbaClient client;
   client.address = peer.address;
   client.encrypted = channel->secure != nullptr;
   client.user = request.user;
   client.database = request.database;
-  const HbaRule* rule = rules.Find(client, [&](std::string_view user, std::string_view role) {
-    return host->IsMember(user, role);
-  });
-  if (rule == nullptr || rule->method == HbaMethod::kReject) {
-    Refuse(SqlError(
-               Code::kInvalid, sqlstate::kInvalidAuthorization,
-               "{} host \"{}\", user \"{}\", database \"{}\", {}",
-               rule == nullptr ? "no pg_hba.conf entry for" : "pg_hba.conf rejects connection for",
-               peer.address, request.user, request.database,
-               client.encrypted ? "SSL encryption" : "no encryption"),
-           channel);
+  Result<std::optional<auth::PasswordChallenge>> decision =
+      auth::DecideLogin(gate->policy(), client, peer.loopback, host);
+  if (!decision.ok()) {
+    Refuse(decision.status(), channel);
     return false;
   }
-  if (rule->method == HbaMethod::kTrust) {
-    if (host->RoleExists(request.user)) return true;
-    Refuse(SqlError(Code::kInvalid, sqlstate::kInvalidAuthorization, "role \"{}\" does not exist",
-                    request.user),
-           channel);
-    return false;
-  }
-  return AuthenticateByPassword(channel, request, peer, options,
-                                host->PasswordVerifier(request.user), gate);
-}
-
-// Whether and how this client may come in. False: refused, and told so.
-bool Authorize(Channel* channel, const StartupRequest& request, const Peer& peer,
-               const WireOptions& options, Host* host, Gate* gate) {
-  if (std::shared_ptr<const HbaRules> rules = gate->hba())
-    return AuthorizeByRules(channel, request, peer, options, *rules, host, gate);
-  if (!peer.loopback && options.require_tls_off_loopback && channel->secure == nullptr) {
-    Refuse(SqlError(Code::kInvalid, sqlstate::kInvalidAuthorization,
-                    "connection from host \"{}\" is not encrypted", peer.address)
-               .WithHint("Connect with sslmode=require."),
-           channel);
-    return false;
-  }
-  std::optional<std::string> stored = host->PasswordVerifier(request.user);
-  if (!stored && peer.loopback && options.trust_loopback) {
-    if (host->RoleExists(request.user)) return true;
-    Refuse(SqlError(Code::kInvalid, sqlstate::kInvalidAuthorization, "role \"{}\" does not exist",
-                    request.user),
-           channel);
-    return false;
-  }
-  return AuthenticateByPassword(channel, request, peer, options, std::move(stored), gate);
+  return !decision->has_value() ||
+         Authenticate(channel, request, peer, std::move(**decision), gate);
 }
 
 }  // namespace
@@ -218,8 +168,7 @@ void PutParameter(std::string_view name, std::string_view value, MessageWriter* 
   out->End();
 }
 
-std::unique_ptr<Conversation> Login(Channel* channel, const Peer& peer, const WireOptions& options,
-                                    Host* host, Gate* gate) {
+std::unique_ptr<Conversation> Login(Channel* channel, const Peer& peer, Host* host, Gate* gate) {
   StartupRequest request;
   if (!ReadStartup(channel, gate, &request)) return nullptr;
   if (request.kind == StartupRequest::Kind::kCancel) {
@@ -245,7 +194,7 @@ std::unique_ptr<Conversation> Login(Channel* channel, const Peer& peer, const Wi
     for (const std::string& name : request.unknown_protocol_options) out.PutText(name);
     out.End();
   }
-  if (!Authorize(channel, request, peer, options, host, gate)) return nullptr;
+  if (!Authorize(channel, request, peer, host, gate)) return nullptr;
   PutSasl(kAuthOk, "", &out);
   session::SessionOptions session_options;
   session_options.user = std::move(request.user);

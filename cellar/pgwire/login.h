@@ -12,8 +12,7 @@ namespace cellar::pgwire {
 // Speaks with the client until it is logged in; everything up to the first ReadyForQuery is then in
 // the writer, not yet sent. Null: the connection is over, and what there was to say has been sent.
 // A cancel request ends so too.
-std::unique_ptr<Conversation> Login(Channel* channel, const Peer& peer, const WireOptions& options,
-                                    Host* host, Gate* gate);
+std::unique_ptr<Conversation> Login(Channel* channel, const Peer& peer, Host* host, Gate* gate);
 
 // ReadyForQuery, into the writer.
 void PutReady(const Conversation& conversation, MessageWriter* out);

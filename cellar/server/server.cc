@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "cellar/auth/hba.h"
 #include "cellar/kv/store_header.h"
 #include "cellar/pgwire/listener.h"
 
@@ -84,9 +85,9 @@ void WaitForEnd(const sigset_t& signals, const ServeOptions& options, const std:
     if (::sigwait(&signals, &signal) != 0) continue;
     if (signal != SIGHUP) return;
     if (!hba_path.empty()) {
-      auto rules = pgwire::HbaRules::Load(hba_path);
+      auto rules = auth::HbaRules::Load(hba_path);
       if (rules.ok()) {
-        listener->SetHba(*rules);
+        listener->SetRules(*rules);
         Log("connection rules loaded");
       } else {
         Log("the connection rules stay as they were: " + rules.status().ToString());
@@ -131,20 +132,20 @@ Status Serve(const ServeOptions& options,
   CELLAR_TRY_ASSIGN(std::shared_ptr<const pgwire::TlsContext> tls, MakeTls(options));
   CELLAR_TRY_ASSIGN(std::unique_ptr<session::Database> database, OpenDatabase(options.store));
   const std::string hba_path = HbaPath(options);
-  std::shared_ptr<const pgwire::HbaRules> rules;
+  std::shared_ptr<const auth::HbaRules> rules;
   if (!hba_path.empty()) {
-    CELLAR_TRY_ASSIGN(rules, pgwire::HbaRules::Load(hba_path));
+    CELLAR_TRY_ASSIGN(rules, auth::HbaRules::Load(hba_path));
   }
   std::unique_ptr<pgwire::Host> host = pgwire::MakeHost(database.get());
   pgwire::ListenerOptions listen;
   listen.host = options.host;
   listen.port = options.port;
   listen.tls = std::move(tls);
-  listen.hba = rules;
+  listen.login.rules = rules;
   listen.max_connections = options.max_connections;
-  listen.wire.trust_loopback = !options.always_ask_password;
-  listen.wire.require_tls_off_loopback = !options.allow_plaintext;
-  listen.wire.mock_secret = MockSecret(database->engine());
+  listen.login.trust_loopback = !options.always_ask_password;
+  listen.login.require_encryption_off_loopback = !options.allow_plaintext;
+  listen.login.mock_secret = MockSecret(database->engine());
   CELLAR_TRY_ASSIGN(std::unique_ptr<pgwire::Listener> listener,
                     pgwire::Listener::Start(host.get(), listen));
   if (rules != nullptr) {

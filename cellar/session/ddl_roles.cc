@@ -1,6 +1,7 @@
 // Statements about roles: attributes, membership, settings, and what belongs to them.
 #include <algorithm>
 
+#include "cellar/auth/scram.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
 #include "cellar/types/text_io.h"
@@ -111,7 +112,7 @@ Status Ddl::ApplyRoleOptions(const ast::OptionList& options, Role* role) {
         return UnsupportedError("MD5 passwords are not supported")
             .WithHint("Give the password itself, or a SCRAM-SHA-256 verifier.");
       }
-      CELLAR_TRY_ASSIGN(role->verifier, MakePasswordVerifier(option.text));
+      CELLAR_TRY_ASSIGN(role->verifier, auth::MakePasswordVerifier(option.text));
     } else if (option.name == "superuser") {
       role->superuser = option.ToBool().value;
     } else if (option.name == "canlogin") {

@@ -123,8 +123,4 @@ class RoleStore {
   std::atomic<uint64_t> generation_{1};
 };
 
-// A SCRAM-SHA-256 verifier for a password given in clear, or the verifier itself when it is one
-// already. Error: 22023 for an empty one.
-Result<std::string> MakePasswordVerifier(std::string_view password);
-
 }  // namespace cellar::session

@@ -12,7 +12,7 @@
 
 #include "cellar/base/status.h"
 
-namespace cellar::pgwire {
+namespace cellar::auth {
 
 enum class HbaMethod : uint8_t { kTrust, kReject, kScram };
 
@@ -58,4 +58,4 @@ class HbaRules {
   std::vector<HbaRule> rules_;
 };
 
-}  // namespace cellar::pgwire
+}  // namespace cellar::auth

@@ -1,36 +1,17 @@
-// SCRAM over OpenSSL's primitives.
-#include "cellar/pgwire/scram.h"
+#include "cellar/auth/scram.h"
 
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/rand.h>
 
 #include <charconv>
 
-#include "cellar/base/check.h"
+#include "cellar/auth/scram_keys.h"
 #include "cellar/base/sqlstate.h"
-#include "cellar/pgwire/errors.h"
 
-namespace cellar::pgwire {
+namespace cellar::auth {
 namespace {
 
-constexpr size_t kKeyBytes = 32;
-constexpr int kMaxIterations = 10'000'000;
-constexpr int kMockIterations = 4096;
-constexpr size_t kMockSaltBytes = 16;
-
-unsigned char* Raw(std::string& bytes) { return reinterpret_cast<unsigned char*>(bytes.data()); }
-const unsigned char* Raw(std::string_view bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
-}
-
-std::string Sha256(std::string_view data) {
-  std::string out(kKeyBytes, '\0');
-  unsigned size = 0;
-  EVP_Digest(data.data(), data.size(), Raw(out), &size, EVP_sha256(), nullptr);
-  return out;
-}
+constexpr int kIterations = 4096;
+constexpr size_t kSaltBytes = 16;
 
 // Splits at the next `separator`, which is taken; all that is left when there is none.
 std::string_view TakeUntil(char separator, std::string_view* text) {
@@ -53,6 +34,12 @@ bool IsPrintable(std::string_view text) {
   return !text.empty();
 }
 
+template <typename... Args>
+Status ProtocolError(fmt::format_string<Args...> format, Args&&... args) {
+  return SqlError(Code::kInvalid, sqlstate::kProtocolViolation, format,
+                  std::forward<Args>(args)...);
+}
+
 Status Malformed(std::string_view detail) {
   return ProtocolError("malformed SCRAM message").WithDetail(std::string(detail));
 }
@@ -65,43 +52,7 @@ Status BindingError(std::string_view detail) {
 
 }  // namespace
 
-std::string Base64Encode(std::string_view bytes) {
-  std::string out((bytes.size() + 2) / 3 * 4 + 1, '\0');
-  const int size = EVP_EncodeBlock(Raw(out), Raw(bytes), static_cast<int>(bytes.size()));
-  out.resize(static_cast<size_t>(size));
-  return out;
-}
-
-std::optional<std::string> Base64Decode(std::string_view text) {
-  if (text.size() % 4 != 0) return std::nullopt;
-  if (text.empty()) return std::string();
-  size_t padding = 0;
-  while (padding < 2 && text[text.size() - 1 - padding] == '=') ++padding;
-  const std::string_view body = text.substr(0, text.size() - padding);
-  for (char c : body) {
-    const bool valid = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-                       c == '+' || c == '/';
-    if (!valid) return std::nullopt;
-  }
-  std::string out(text.size() / 4 * 3, '\0');
-  if (EVP_DecodeBlock(Raw(out), Raw(text), static_cast<int>(text.size())) < 0) return std::nullopt;
-  out.resize(out.size() - padding);
-  return out;
-}
-
-std::string HmacSha256(std::string_view key, std::string_view data) {
-  std::string out(kKeyBytes, '\0');
-  unsigned size = 0;
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), Raw(data), data.size(), Raw(out),
-       &size);
-  return out;
-}
-
-std::string MakeScramNonce() {
-  std::string bytes(18, '\0');
-  CELLAR_CHECK(RAND_bytes(Raw(bytes), static_cast<int>(bytes.size())) == 1);
-  return Base64Encode(bytes);
-}
+std::string MakeScramNonce() { return Base64Encode(RandomBytes(18)); }
 
 std::optional<ScramVerifier> ParseScramVerifier(std::string_view text) {
   if (TakeUntil('$', &text) != kScramMechanism) return std::nullopt;
@@ -110,12 +61,12 @@ std::optional<ScramVerifier> ParseScramVerifier(std::string_view text) {
   const char* end = iterations.data() + iterations.size();
   const auto parsed = std::from_chars(iterations.data(), end, verifier.iterations);
   if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-  if (verifier.iterations < 1 || verifier.iterations > kMaxIterations) return std::nullopt;
+  if (verifier.iterations < 1 || verifier.iterations > kMaxScramIterations) return std::nullopt;
   std::optional<std::string> salt = Base64Decode(TakeUntil('$', &text));
   std::optional<std::string> stored = Base64Decode(TakeUntil(':', &text));
   std::optional<std::string> server = Base64Decode(text);
-  if (!salt || salt->empty() || !stored || stored->size() != kKeyBytes || !server ||
-      server->size() != kKeyBytes) {
+  if (!salt || salt->empty() || !stored || stored->size() != kScramKeyBytes || !server ||
+      server->size() != kScramKeyBytes) {
     return std::nullopt;
   }
   verifier.salt = std::move(*salt);
@@ -124,10 +75,24 @@ std::optional<ScramVerifier> ParseScramVerifier(std::string_view text) {
   return verifier;
 }
 
+Result<std::string> MakePasswordVerifier(std::string_view password) {
+  if (password.substr(0, kScramMechanism.size() + 1) == std::string(kScramMechanism) + "$") {
+    return std::string(password);
+  }
+  if (password.empty()) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "password must not be empty");
+  }
+  const std::string salt = RandomBytes(kSaltBytes);
+  const std::string salted = SaltedPassword(password, salt, kIterations);
+  return fmt::format("{}${}:{}${}:{}", kScramMechanism, kIterations, Base64Encode(salt),
+                     Base64Encode(Sha256(HmacSha256(salted, "Client Key"))),
+                     Base64Encode(HmacSha256(salted, "Server Key")));
+}
+
 ScramVerifier MockVerifier(std::string_view user, std::string_view secret) {
   ScramVerifier verifier;
-  verifier.iterations = kMockIterations;
-  verifier.salt = HmacSha256(secret, "salt of " + std::string(user)).substr(0, kMockSaltBytes);
+  verifier.iterations = kIterations;
+  verifier.salt = HmacSha256(secret, "salt of " + std::string(user)).substr(0, kSaltBytes);
   verifier.stored_key = HmacSha256(secret, "stored key of " + std::string(user));
   verifier.server_key = HmacSha256(secret, "server key of " + std::string(user));
   return verifier;
@@ -193,7 +158,7 @@ Result<std::optional<std::string>> ScramExchange::Final(std::string_view message
   if (proof_at == std::string_view::npos) return Malformed("The proof is missing.");
   const std::string_view without_proof = message.substr(0, proof_at);
   const std::optional<std::string> proof = Base64Decode(message.substr(proof_at + 3));
-  if (!proof || proof->size() != kKeyBytes) return Malformed("The proof has a wrong length.");
+  if (!proof || proof->size() != kScramKeyBytes) return Malformed("The proof has a wrong length.");
   std::string_view rest = without_proof;
   const std::optional<std::string_view> binding = TakeAttribute('c', &rest);
   const std::optional<std::string_view> nonce = TakeAttribute('r', &rest);
@@ -208,13 +173,13 @@ Result<std::optional<std::string>> ScramExchange::Final(std::string_view message
   const std::string auth_message =
       client_first_bare_ + "," + server_first_ + "," + std::string(without_proof);
   std::string client_key = HmacSha256(verifier_.stored_key, auth_message);
-  for (size_t i = 0; i < kKeyBytes; ++i)
+  for (size_t i = 0; i < kScramKeyBytes; ++i)
     client_key[i] = static_cast<char>(client_key[i] ^ (*proof)[i]);
   const bool fits =
-      CRYPTO_memcmp(Sha256(client_key).data(), verifier_.stored_key.data(), kKeyBytes) == 0;
+      CRYPTO_memcmp(Sha256(client_key).data(), verifier_.stored_key.data(), kScramKeyBytes) == 0;
   std::string answer = "v=" + Base64Encode(HmacSha256(verifier_.server_key, auth_message));
   if (!fits || doomed_) return std::optional<std::string>();
   return std::optional<std::string>(std::move(answer));
 }
 
-}  // namespace cellar::pgwire
+}  // namespace cellar::auth

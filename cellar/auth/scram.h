@@ -8,11 +8,15 @@
 
 #include "cellar/base/status.h"
 
-namespace cellar::pgwire {
+namespace cellar::auth {
 
 inline constexpr std::string_view kScramMechanism = "SCRAM-SHA-256";
 inline constexpr std::string_view kScramPlusMechanism = "SCRAM-SHA-256-PLUS";
 inline constexpr size_t kMaxSaslBytes = 1024;
+
+// A verifier for a password given in clear, with a fresh salt, or the verifier itself when it is
+// one already. Error: 22023 for an empty one.
+Result<std::string> MakePasswordVerifier(std::string_view password);
 
 // What is stored instead of a password: "SCRAM-SHA-256$4096:salt$stored key:server key", in base64.
 struct ScramVerifier {
@@ -52,8 +56,4 @@ class ScramExchange {
 // 18 random bytes in base64, for First.
 std::string MakeScramNonce();
 
-std::string Base64Encode(std::string_view bytes);
-std::optional<std::string> Base64Decode(std::string_view text);
-std::string HmacSha256(std::string_view key, std::string_view data);
-
-}  // namespace cellar::pgwire
+}  // namespace cellar::auth

@@ -1,5 +1,5 @@
 // Reading and matching of connection rules.
-#include "cellar/pgwire/hba.h"
+#include "cellar/auth/hba.h"
 
 #include <arpa/inet.h>
 
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace cellar::pgwire {
+namespace cellar::auth {
 namespace {
 
 constexpr size_t kMaxLineBytes = size_t{64} << 10;
@@ -254,4 +254,4 @@ const HbaRule* HbaRules::Find(
   return nullptr;
 }
 
-}  // namespace cellar::pgwire
+}  // namespace cellar::auth

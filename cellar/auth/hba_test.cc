@@ -1,8 +1,8 @@
-#include "cellar/pgwire/hba.h"
+#include "cellar/auth/hba.h"
 
 #include <gtest/gtest.h>
 
-namespace cellar::pgwire {
+namespace cellar::auth {
 namespace {
 
 std::string MethodFor(const HbaRules& rules, const std::string& address, const std::string& user,
@@ -72,4 +72,4 @@ TEST(Hba, MistakesNameLineAndColumn) {
 }
 
 }  // namespace
-}  // namespace cellar::pgwire
+}  // namespace cellar::auth
