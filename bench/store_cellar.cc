@@ -8,8 +8,8 @@
 
 #include "bench/store.h"
 #include "cellar/catalog/catalog.h"
-#include "cellar/server/store.h"
 #include "cellar/session/session.h"
+#include "cellar/store/open.h"
 #include "cellar/table/access.h"
 
 namespace cellar::bench {
@@ -200,10 +200,10 @@ class CellarStore : public Store {
         shape_(shape),
         layout_(layout),
         sql_(MakeSql(shape, Dialect::kPostgres)) {
-    server::StoreOptions options;
+    store::StoreOptions options;
     options.directory = directory;
     options.cache_bytes = kCacheBytes;
-    database_ = Check(server::OpenDatabase(options));
+    database_ = Check(store::OpenDatabase(options));
   }
   std::string name() const override { return "cellar-" + layout_; }
 

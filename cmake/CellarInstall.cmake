@@ -1,7 +1,7 @@
 # The public library, and what `cmake --install` puts where:
 #
 #   bin/cellar                    the program
-#   lib/libcellar.so              every layer but the programs; symbols outside namespace cellar are hidden
+#   lib/libcellar.so              every layer but server and programs; symbols outside namespace cellar are hidden
 #   include/cellar/db.h           and the headers that it includes, found by following its #include lines
 #   lib/cmake/cellar/, lib/pkgconfig/cellar.pc
 include(GNUInstallDirs)
@@ -23,7 +23,7 @@ endfunction()
 
 if(EXISTS ${CMAKE_SOURCE_DIR}/cellar/db.h)
   get_property(layers GLOBAL PROPERTY CELLAR_LAYERS)
-  list(REMOVE_ITEM layers cellar_cli)
+  list(REMOVE_ITEM layers cellar_cli cellar_server cellar_pgwire)
   list(TRANSFORM layers REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
   add_library(libcellar SHARED ${objects})
   target_link_libraries(libcellar PRIVATE ${layers} PUBLIC fmt::fmt Threads::Threads)

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "cellar/server/store.h"
+#include "cellar/store/open.h"
 
 namespace cellar::cli {
 
 enum class OutputMode : uint8_t { kAligned, kCsv, kJson };
 
 struct SqlOptions {
-  server::StoreOptions store;
+  store::StoreOptions store;
   std::string database = "cellar", user = "cellar";
   struct Input {
     bool is_file = false;  // text is a path, "-" for standard input
@@ -28,7 +28,7 @@ struct SqlOptions {
 int RunSql(const SqlOptions& options);
 
 struct ImportOptions {
-  server::StoreOptions store;
+  store::StoreOptions store;
   std::string database = "cellar";
   std::string file, table;  // "-": standard input; a table may be written schema.name
   char delimiter = 0;       // 0: tab for .tsv, comma otherwise
@@ -40,7 +40,7 @@ struct ImportOptions {
 int RunImport(const ImportOptions& options);
 
 // Every key of a store, decoded. 0, or 1 when some do not read.
-int RunKeys(const server::StoreOptions& store, const std::string& table, uint64_t limit,
+int RunKeys(const store::StoreOptions& store, const std::string& table, uint64_t limit,
             bool bounds);
 
 struct CheckCommand {
@@ -49,6 +49,6 @@ struct CheckCommand {
 
 // Every index of every table against its rows, and the catalog against itself; or mends what it
 // finds. 1 on findings, or when some are left.
-int RunCheck(const server::StoreOptions& store, const CheckCommand& command);
+int RunCheck(const store::StoreOptions& store, const CheckCommand& command);
 
 }  // namespace cellar::cli

@@ -271,9 +271,9 @@ std::vector<std::string> MatchHeader(const std::vector<CsvValue>& header,
 Status Import(const ImportOptions& options, std::string* report) {
   Source source;
   CELLAR_TRY(source.Open(options.file));
-  server::StoreOptions store = options.store;
+  store::StoreOptions store = options.store;
   store.create_if_missing = options.create;
-  CELLAR_TRY_ASSIGN(std::unique_ptr<session::Database> database, server::OpenDatabase(store));
+  CELLAR_TRY_ASSIGN(std::unique_ptr<session::Database> database, store::OpenDatabase(store));
   session::SessionOptions session_options;
   session_options.database = options.database;
   CELLAR_TRY_ASSIGN(std::unique_ptr<session::Session> session,

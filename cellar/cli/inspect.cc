@@ -27,13 +27,13 @@ kv::TransactionOptions ReadOnly() {
 }
 
 // Read only: a server may have the store open, and nothing is changed by looking.
-Result<std::unique_ptr<kv::Engine>> OpenToRead(server::StoreOptions options) {
+Result<std::unique_ptr<kv::Engine>> OpenToRead(store::StoreOptions options) {
   options.read_only = true;
   options.create_if_missing = false;
-  return server::OpenEngine(options);
+  return store::OpenEngine(options);
 }
 
-Result<OpenStore> Open(const server::StoreOptions& options) {
+Result<OpenStore> Open(const store::StoreOptions& options) {
   OpenStore store;
   CELLAR_TRY_ASSIGN(store.engine, OpenToRead(options));
   CELLAR_TRY_ASSIGN(store.catalog, catalog::Catalog::Open(store.engine.get()));
@@ -58,7 +58,7 @@ Result<catalog::TablePtr> FindTable(const catalog::CatalogSnapshot& catalog,
   return found;
 }
 
-Status PrintKeys(const server::StoreOptions& options, const std::string& table, uint64_t limit,
+Status PrintKeys(const store::StoreOptions& options, const std::string& table, uint64_t limit,
                  bool bounds, uint64_t* unreadable) {
   CELLAR_TRY_ASSIGN(OpenStore store, Open(options));
   const catalog::SnapshotPtr catalog = store.catalog->Current();
@@ -84,7 +84,7 @@ Status PrintKeys(const server::StoreOptions& options, const std::string& table, 
   return Status();
 }
 
-Status CheckStore(const server::StoreOptions& options, table::CheckMode mode, uint64_t* problems) {
+Status CheckStore(const store::StoreOptions& options, table::CheckMode mode, uint64_t* problems) {
   session::InstallIndexExpressions();
   std::vector<table::CheckFinding> findings;
   table::CheckTotals totals;
@@ -118,10 +118,10 @@ Status CheckStore(const server::StoreOptions& options, table::CheckMode mode, ui
 }
 
 // REPAIR DATABASE of each database.
-Status RepairStore(server::StoreOptions options, uint64_t* left) {
+Status RepairStore(store::StoreOptions options, uint64_t* left) {
   session::InstallIndexExpressions();
   options.create_if_missing = false;
-  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Engine> engine, server::OpenEngine(options));
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Engine> engine, store::OpenEngine(options));
   CELLAR_TRY_ASSIGN(std::unique_ptr<catalog::Catalog> catalog,
                     catalog::Catalog::Open(engine.get()));
   const catalog::SnapshotPtr current = catalog->Current();
@@ -142,7 +142,7 @@ Status RepairStore(server::StoreOptions options, uint64_t* left) {
 
 }  // namespace
 
-int RunKeys(const server::StoreOptions& store, const std::string& table, uint64_t limit,
+int RunKeys(const store::StoreOptions& store, const std::string& table, uint64_t limit,
             bool bounds) {
   std::signal(SIGPIPE, SIG_DFL);  // `cellar keys | head` ends quietly
   uint64_t unreadable = 0;
@@ -155,7 +155,7 @@ int RunKeys(const server::StoreOptions& store, const std::string& table, uint64_
   return unreadable > 0 ? 1 : 0;
 }
 
-int RunCheck(const server::StoreOptions& store, const CheckCommand& command) {
+int RunCheck(const store::StoreOptions& store, const CheckCommand& command) {
   uint64_t problems = 0;
   table::CheckMode mode = table::CheckMode::kAuto;
   if (command.fast) mode = table::CheckMode::kFast;

@@ -11,13 +11,13 @@ namespace {
 
 constexpr size_t kMegabyte = size_t{1} << 20;
 
-void AddStore(CLI::App* command, server::StoreOptions* store) {
+void AddStore(CLI::App* command, store::StoreOptions* store) {
   command->add_option("--store", store->directory, "directory of the store")
       ->required()
       ->envname("CELLAR_STORE");
 }
 
-void AddCache(CLI::App* command, server::StoreOptions* store) {
+void AddCache(CLI::App* command, store::StoreOptions* store) {
   command->add_option_function<size_t>(
       "--cache-mb", [store](size_t megabytes) { store->cache_bytes = megabytes * kMegabyte; },
       "block cache; by default a quarter of memory, at most 256 MB");
@@ -176,7 +176,7 @@ int Main(int argc, char** argv) {
   sql.Add(&app);
   import.Add(&app);
   int code = 0;
-  server::StoreOptions store;
+  store::StoreOptions store;
   std::string table;
   uint64_t limit = 0;
   bool bounds = false;

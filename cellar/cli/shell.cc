@@ -140,7 +140,7 @@ Shell::~Shell() {
 }
 
 Status Shell::Open() {
-  CELLAR_TRY_ASSIGN(database_, server::OpenDatabase(options_.store));
+  CELLAR_TRY_ASSIGN(database_, store::OpenDatabase(options_.store));
   CELLAR_TRY(Connect(options_.database));
   if (!options_.output_file.empty() && SetOutput(options_.output_file) == Flow::kStop) {
     return MakeError(Code::kInvalid, "{}: {}", options_.output_file, std::strerror(errno));

@@ -33,7 +33,7 @@ class Shell {
  public:
   explicit Shell(const SqlOptions& options);
   ~Shell();
-  // Opens the store. Errors: as server::OpenDatabase.
+  // Opens the store. Errors: as store::OpenDatabase.
   Status Open();
   // Runs what the options name; the exit code.
   int Run();

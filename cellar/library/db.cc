@@ -8,7 +8,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/library/library_internal.h"
-#include "cellar/server/store.h"
+#include "cellar/store/open.h"
 
 namespace cellar {
 
@@ -138,7 +138,7 @@ Database::~Database() = default;
 
 Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
                                                  const OpenOptions& options) {
-  server::StoreOptions store;
+  store::StoreOptions store;
   store.directory = directory;
   store.create_if_missing = options.create_if_missing && !options.read_only;
   store.read_only = options.read_only;
@@ -149,7 +149,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   store.seal = options.seal;
   // tidy: allow(new) the constructor is private
   std::unique_ptr<Database> database(new Database);
-  CELLAR_TRY_ASSIGN(database->impl_->database, server::OpenDatabase(store));
+  CELLAR_TRY_ASSIGN(database->impl_->database, store::OpenDatabase(store));
   return database;
 }
 

@@ -130,7 +130,8 @@ Status Serve(const ServeOptions& options,
   const sigset_t signals = BlockSignals();
   RaiseFileLimit();
   CELLAR_TRY_ASSIGN(std::shared_ptr<const pgwire::TlsContext> tls, MakeTls(options));
-  CELLAR_TRY_ASSIGN(std::unique_ptr<session::Database> database, OpenDatabase(options.store));
+  CELLAR_TRY_ASSIGN(std::unique_ptr<session::Database> database,
+                    store::OpenDatabase(options.store));
   const std::string hba_path = HbaPath(options);
   std::shared_ptr<const auth::HbaRules> rules;
   if (!hba_path.empty()) {

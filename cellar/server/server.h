@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "cellar/base/status.h"
-#include "cellar/server/store.h"
+#include "cellar/store/open.h"
 
 namespace cellar::server {
 
 struct ServeOptions {
-  StoreOptions store;
+  store::StoreOptions store;
   std::string host = "127.0.0.1";
   uint16_t port = 5433;
   size_t max_connections = 2000;

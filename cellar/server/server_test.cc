@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-
 namespace cellar::server {
 namespace {
 
@@ -27,26 +24,6 @@ TEST(ListenAddress, RefusesWhatIsNone) {
   for (const char* text : {"", "host", "host:", "host:x", "host:65536", "host:-1", "::1:5433"}) {
     EXPECT_FALSE(ParseListenAddress(text).ok()) << text;
   }
-}
-
-TEST(OpenDatabase, TakesLayoutAndSealingFromTheEnvironment) {
-  char name[] = "/tmp/cellar_server_XXXXXX";
-  ASSERT_NE(::mkdtemp(name), nullptr);
-  StoreOptions options;
-  options.directory = std::string(name) + "/store";
-  for (const char* variable : {"CELLAR_DEFAULT_TABLE_LAYOUT", "CELLAR_SEAL"}) {
-    const char* before = std::getenv(variable);
-    const std::string kept = before == nullptr ? "" : before;
-    ::setenv(variable, "nonsense", 1);
-    EXPECT_EQ(OpenDatabase(options).status().sqlstate(), "22023") << variable;
-    // What the program says counts more.
-    options.table_layout = "pages";
-    options.seal = "off";
-    EXPECT_TRUE(OpenDatabase(options).ok()) << variable;
-    options.table_layout = options.seal = "";
-    ::setenv(variable, kept.c_str(), 1);
-  }
-  std::filesystem::remove_all(name);
 }
 
 TEST(Serve, SaysWhyItCannotStart) {

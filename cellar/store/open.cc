@@ -1,11 +1,11 @@
 // Engines by name; there is one.
-#include "cellar/server/store.h"
+#include "cellar/store/open.h"
 
 #include <cstdlib>
 
 #include "cellar/engines/rocksdb/rocks_engine.h"
 
-namespace cellar::server {
+namespace cellar::store {
 namespace {
 
 std::string OrEnvironment(const std::string& value, const char* name) {
@@ -38,4 +38,4 @@ Result<std::unique_ptr<session::Database>> OpenDatabase(const StoreOptions& opti
   return session::Database::Open(std::move(engine), database);
 }
 
-}  // namespace cellar::server
+}  // namespace cellar::store

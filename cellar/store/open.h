@@ -10,7 +10,7 @@
 #include "cellar/kv/engine.h"
 #include "cellar/session/session.h"
 
-namespace cellar::server {
+namespace cellar::store {
 
 struct StoreOptions {
   std::string directory;
@@ -31,4 +31,4 @@ struct StoreOptions {
 Result<std::unique_ptr<kv::Engine>> OpenEngine(const StoreOptions& options);
 Result<std::unique_ptr<session::Database>> OpenDatabase(const StoreOptions& options);
 
-}  // namespace cellar::server
+}  // namespace cellar::store
