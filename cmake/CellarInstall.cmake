@@ -2,7 +2,7 @@
 #
 #   bin/cellar                    the program
 #   lib/libcellar.so              every layer but server and programs; symbols outside namespace cellar are hidden
-#   include/cellar/db.h           and the headers that it includes, found by following its #include lines
+#   include/cellar/db.h, table.h  and the headers that they include, found by following their #include lines
 #   lib/cmake/cellar/, lib/pkgconfig/cellar.pc
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -31,6 +31,7 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/cellar/db.h)
                       -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/libcellar.map)
   set(public_headers "")
   cellar_public_headers(cellar/db.h public_headers)
+  cellar_public_headers(cellar/table.h public_headers)
   list(TRANSFORM public_headers PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE header_files)
   target_sources(libcellar PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR} FILES ${header_files})
   set_target_properties(libcellar PROPERTIES

@@ -9,6 +9,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/library/library_internal.h"
 #include "cellar/store/open.h"
+#include "cellar/types/convert.h"
 
 namespace cellar {
 
@@ -33,11 +34,6 @@ Status NoCopy() {
       .WithHint("Use Connection::Load, or COPY with a file.");
 }
 
-Status OutOfRange(Type type) {
-  return SqlError(Code::kInvalid, sqlstate::kNumericValueOutOfRange, "{} out of range",
-                  FormatType(type));
-}
-
 }  // namespace
 
 namespace internal {
@@ -58,66 +54,21 @@ Status LibrarySink::OnCopyOut(int, bool) { return NoCopy(); }
 Status LibrarySink::OnCopyData(std::string_view) { return NoCopy(); }
 Status LibrarySink::OnCopyOutEnd() { return NoCopy(); }
 
-namespace {
-
-Result<Datum> IntToDatum(int64_t value, Type type, const FormatSettings& format, Arena* arena) {
-  if (!type.array) {
-    switch (type.id) {
-      case TypeId::kInt8: return Datum::Int(value);
-      case TypeId::kInt4:
-        if (value < INT32_MIN || value > INT32_MAX) return OutOfRange(type);
-        return Datum::Int(value);
-      case TypeId::kInt2:
-        if (value < INT16_MIN || value > INT16_MAX) return OutOfRange(type);
-        return Datum::Int(value);
-      case TypeId::kFloat8: return Datum::Double(static_cast<double>(value));
-      case TypeId::kFloat4: return Datum::Double(static_cast<float>(value));
-      default: break;
-    }
-  }
-  char text[24];
-  auto [end, error] = std::to_chars(text, text + sizeof(text), value);
-  return ParseDatum(std::string_view(text, static_cast<size_t>(end - text)), type, format, arena);
-}
-
-Result<Datum> DoubleToDatum(double value, Type type, const FormatSettings& format, Arena* arena) {
-  if (!type.array) {
-    if (type.id == TypeId::kFloat8) return Datum::Double(value);
-    if (type.id == TypeId::kFloat4) {
-      const float narrow = static_cast<float>(value);
-      if (std::isinf(narrow) && !std::isinf(value)) return OutOfRange(type);
-      return Datum::Double(narrow);
-    }
-    if (IsInteger(type) && std::nearbyint(value) == value && std::fabs(value) < 0x1p63) {
-      return IntToDatum(static_cast<int64_t>(value), type, format, arena);
-    }
-  }
-  std::string text;
-  AppendDatumText(Datum::Double(value), MakeType(TypeId::kFloat8), FormatSettings(), &text);
-  return ParseDatum(text, type, format, arena);
-}
-
-}  // namespace
-
 Result<Datum> ToDatum(const Param& value, Type type, const FormatSettings& format, Arena* arena) {
   if (type.id == TypeId::kInvalid) type = MakeType(TypeId::kText);
   switch (value.kind()) {
     case Param::Kind::kNull: return Datum();
-    case Param::Kind::kBool:
-      if (type == MakeType(TypeId::kBool)) return Datum::Bool(value.int_value() != 0);
-      return ParseDatum(value.int_value() != 0 ? "true" : "false", type, format, arena);
-    case Param::Kind::kInt: return IntToDatum(value.int_value(), type, format, arena);
-    case Param::Kind::kDouble: return DoubleToDatum(value.double_value(), type, format, arena);
+    case Param::Kind::kBool: return ConvertBool(value.int_value() != 0, type, format, arena);
+    case Param::Kind::kInt: return ConvertInt(value.int_value(), type, format, arena);
+    case Param::Kind::kDouble: return ConvertDouble(value.double_value(), type, format, arena);
     case Param::Kind::kText: {
       CELLAR_TRY_ASSIGN(Datum parsed, ParseDatum(value.bytes(), type, format, arena));
       return CopyDatum(parsed, type, arena);
     }
-    case Param::Kind::kBytes:
-      if (!type.array && type.id == TypeId::kBytea) return Datum::Bytes(arena->Copy(value.bytes()));
-      if (!type.array && type.id == TypeId::kUuid && value.bytes().size() == 16)
-        return Datum::Bytes(arena->Copy(value.bytes()));
-      return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
-                      "bytes given for a parameter of type {}", FormatType(type));
+    case Param::Kind::kBytes: {
+      CELLAR_TRY_ASSIGN(Datum bytes, ConvertBytes(value.bytes(), type));
+      return CopyDatum(bytes, type, arena);
+    }
   }
   return Datum();
 }
