@@ -4,6 +4,7 @@
 
 #include "cellar/cli/commands.h"
 #include "cellar/cli/error_text.h"
+#include "cellar/monitor/log.h"
 #include "cellar/server/server.h"
 
 namespace cellar::cli {
@@ -36,6 +37,7 @@ void AddCache(CLI::App* command, store::StoreOptions* store) {
 struct ServeCommand {
   server::ServeOptions options;
   std::string listen = "127.0.0.1:5433";
+  std::string http;
 
   void Add(CLI::App* app) {
     CLI::App* command = app->add_subcommand("serve", "serve a store to PostgreSQL clients");
@@ -43,6 +45,17 @@ struct ServeCommand {
     AddCache(command, &options.store);
     command->add_option("--listen", listen, "HOST:PORT; port 0 picks a free one")
         ->capture_default_str();
+    command->add_option("--http", http,
+                        "HOST:PORT of /metrics, /healthz and /readyz; default: none");
+    command
+        ->add_option_function<std::string>(
+            "--log-format",
+            [](const std::string& format) {
+              monitor::SetLogFormat(format == "json" ? monitor::LogFormat::kJson
+                                                     : monitor::LogFormat::kText);
+            },
+            "lines on standard error as text (default) or json")
+        ->check(CLI::IsMember({"text", "json"}));
     command->add_option("--max-connections", options.max_connections, "sessions at once")
         ->capture_default_str()
         ->check(CLI::Range(1, 100000));
@@ -66,11 +79,10 @@ struct ServeCommand {
     command->final_callback([this] { code = Run(); });
   }
   int Run() {
-    auto address = server::ParseListenAddress(listen);
-    Status status = address.status();
-    if (address.ok()) {
-      options.host = address->first;
-      options.port = address->second;
+    Status status = Address(listen, &options.host, &options.port);
+    if (status.ok() && !http.empty())
+      status = Address(http, &options.http_host, &options.http_port);
+    if (status.ok()) {
       status = server::Serve(options, [](const std::string& url) {
         fmt::print("ready {}\n", url);
         std::fflush(stdout);
@@ -79,6 +91,10 @@ struct ServeCommand {
     if (status.ok()) return 0;
     fmt::print(stderr, "{}", PlainErrorText(status));
     return 1;
+  }
+  static Status Address(const std::string& text, std::string* host, uint16_t* port) {
+    CELLAR_TRY_ASSIGN(std::tie(*host, *port), server::ParseListenAddress(text));
+    return Status();
   }
   int code = 0;
 };

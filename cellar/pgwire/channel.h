@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cellar/auth/policy.h"
+#include "cellar/monitor/meters.h"
 #include "cellar/pgwire/frames.h"
 #include "cellar/pgwire/transport.h"
 
@@ -31,6 +32,8 @@ class Gate {
   // Null: no TLS.
   virtual std::shared_ptr<const TlsContext> tls() const = 0;
   virtual auth::LoginPolicy policy() const = 0;
+  // What counts the requests. Null: nothing does.
+  virtual monitor::DoorMeters* meters() const { return nullptr; }
 };
 
 // One thread at a time.

@@ -17,6 +17,23 @@ namespace {
 constexpr int kNotifyMillis = 50;
 constexpr size_t kMaxNamedPortals = 100000;
 
+// Counts one statement and the time it takes.
+class RequestTimer {
+ public:
+  explicit RequestTimer(monitor::DoorMeters* meters) : meters_(meters) {
+    if (meters_ != nullptr) start_ = std::chrono::steady_clock::now();
+  }
+  ~RequestTimer() {
+    if (meters_ != nullptr) meters_->Request(std::chrono::steady_clock::now() - start_);
+  }
+  RequestTimer(const RequestTimer&) = delete;
+  RequestTimer& operator=(const RequestTimer&) = delete;
+
+ private:
+  monitor::DoorMeters* meters_;
+  std::chrono::steady_clock::time_point start_;
+};
+
 Status BadMessage() { return ProtocolError("invalid message format"); }
 
 // Format codes, their count first.
@@ -41,7 +58,8 @@ Connection::Connection(Channel* channel, Conversation* conversation, Gate* gate)
       out_(channel->writer),
       conversation_(conversation),
       gate_(gate),
-      sink_(channel, conversation) {}
+      sink_(channel, conversation),
+      meters_(gate->meters()) {}
 
 void Connection::Run() {
   if (!out_.Flush()) return;
@@ -78,7 +96,9 @@ void Connection::Run() {
         continue;
       }
     }
-    if (Dispatch(type, body) == Next::kClose) return;
+    const Next next = Dispatch(type, body);
+    Count();
+    if (next == Next::kClose) return;
   }
 }
 
@@ -120,12 +140,25 @@ Connection::Next Connection::Dispatch(char type, std::string_view body) {
   }
 }
 
+void Connection::Count() {
+  if (meters_ == nullptr) return;
+  const auto add = [](uint64_t now, uint64_t* before, std::atomic<uint64_t>* total) {
+    if (now != *before) total->fetch_add(now - *before, std::memory_order_relaxed);
+    *before = now;
+  };
+  add(channel_->reader.received(), &counted_received_, &meters_->bytes_received);
+  add(out_.sent(), &counted_sent_, &meters_->bytes_sent);
+  add(sink_.rows_sent(), &counted_rows_, &meters_->rows_sent);
+  add(sink_.rows_written(), &counted_written_, &meters_->rows_written);
+}
+
 void Connection::Leave(std::string_view sqlstate, std::string_view message) {
   PutError(Status(Code::kCancelled, std::string(message)).WithSqlState(sqlstate), true, &out_);
   out_.Flush();
 }
 
 Connection::Next Connection::Report(const Status& status) {
+  if (meters_ != nullptr) meters_->Error(SqlStateOf(status));
   conversation_->Fail();  // what the session does not know yet; nothing happens twice
   if (out_.broken() || sink_.client_gone()) return Next::kClose;
   const bool fatal = IsFatal(status);
@@ -150,6 +183,7 @@ Connection::Next Connection::SimpleQuery(std::string_view body) {
     status = BadMessage();
   } else if (status = CheckText(text); status.ok()) {
     sink_.set_formats({});
+    const RequestTimer timer(meters_);
     status = conversation_->ExecuteSimple(text, &sink_);
   }
   if (!status.ok() && Report(status) == Next::kClose) return Next::kClose;
@@ -308,6 +342,7 @@ Status Connection::Execute(std::string_view body) {
   if (!reader.at_end()) return BadMessage();
   name_.assign(portal);
   sink_.set_formats(FormatsOf(name_));
+  const RequestTimer timer(meters_);
   CELLAR_TRY_ASSIGN(
       session::ExecuteOutcome outcome,
       conversation_->ExecutePortal(name_, max_rows > 0 ? static_cast<uint64_t>(max_rows) : 0,

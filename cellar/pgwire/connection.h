@@ -52,6 +52,7 @@ class Connection {
   // Waits for the client's next message, if time limits or notifications ask for more than a plain
   // read. False: the connection is over.
   bool WaitForClient();
+  void Count();  // what came and went since the last time
   std::span<const int16_t> FormatsOf(const std::string& portal) const;
 
   Channel* channel_;
@@ -59,6 +60,8 @@ class Connection {
   Conversation* conversation_;
   Gate* gate_;
   WireSink sink_;
+  monitor::DoorMeters* meters_;  // may be null
+  uint64_t counted_received_ = 0, counted_sent_ = 0, counted_rows_ = 0, counted_written_ = 0;
   bool skip_to_sync_ = false;
   int64_t idle_limit_ms_ = 0, idle_in_transaction_limit_ms_ = 0;
   // Result formats by portal. The unnamed one's are kept apart: it is the one in daily use.

@@ -39,6 +39,7 @@ bool MessageReader::Fill(size_t bytes) {
     const size_t got = transport_->Read(data_.get() + end_, capacity_ - end_);
     if (got == 0) return false;
     end_ += got;
+    received_ += got;
   }
   return true;
 }
@@ -122,6 +123,7 @@ void MessageWriter::Grow(size_t bytes) {
 bool MessageWriter::Flush() {
   if (size_ > 0 && !broken_) {
     broken_ = !transport_->Write(std::string_view(data_.get(), size_));
+    sent_ += size_;
   }
   size_ = frame_ = 0;
   return !broken_;

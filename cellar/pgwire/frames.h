@@ -48,6 +48,8 @@ class MessageReader {
   // True when the next message's type has been received and is `type`.
   bool NextIs(char type) const { return begin_ < end_ && data_[begin_] == type; }
   bool empty() const { return begin_ == end_; }
+  // Bytes received so far.
+  uint64_t received() const { return received_; }
 
   // Keeps the bytes of messages read so far where they are until Unpin.
   void Pin();
@@ -64,6 +66,7 @@ class MessageReader {
   Transport* transport_;
   std::unique_ptr<char[]> data_, pinned_;
   size_t capacity_ = 0, begin_ = 0, end_ = 0;
+  uint64_t received_ = 0;
 };
 
 // Takes fields off the front of a body. Never reads past the end: a field that is not there makes
@@ -189,6 +192,8 @@ class MessageWriter {
   bool FlushIfLarge() { return size_ < kFlushBytes ? !broken_ : Flush(); }
   bool broken() const { return broken_; }
   size_t size() const { return size_; }
+  // Bytes handed to the transport so far.
+  uint64_t sent() const { return sent_; }
   void Shrink();
   void set_transport(Transport* transport) { transport_ = transport; }
 
@@ -198,6 +203,7 @@ class MessageWriter {
   Transport* transport_;
   std::unique_ptr<char[]> data_;
   size_t capacity_ = 0, size_ = 0, frame_ = 0;
+  uint64_t sent_ = 0;
   bool broken_ = false;
 };
 

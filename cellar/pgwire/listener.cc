@@ -154,6 +154,7 @@ class Served : public Gate {
   bool stopping() const override;
   std::shared_ptr<const TlsContext> tls() const override;
   auth::LoginPolicy policy() const override;
+  monitor::DoorMeters* meters() const override;
 
   void Serve();
 
@@ -261,11 +262,17 @@ auth::LoginPolicy Served::policy() const {
   return listener_->login_;
 }
 
+monitor::DoorMeters* Served::meters() const { return listener_->options_.meters; }
+
 void Served::Serve() {
   Channel channel(socket_.fd());
   std::unique_ptr<Conversation> conversation = Login(&channel, peer_, listener_->host_, this);
   if (conversation == nullptr) return;
+  monitor::DoorMeters* const counted = meters();
+  if (counted != nullptr) counted->sessions.fetch_add(1, std::memory_order_relaxed);
   Connection(&channel, conversation.get(), this).Run();
+  conversation.reset();
+  if (counted != nullptr) counted->sessions.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // ---- ThreadListener -----------------------------------------------------------------------------

@@ -17,6 +17,7 @@ struct ListenerOptions {
   std::string host = "127.0.0.1";  // a name, an address, or "*" for all
   uint16_t port = 0;               // 0: a free one
   auth::LoginPolicy login;
+  monitor::DoorMeters* meters = nullptr;  // outlives the listener; null: nothing is counted
   std::shared_ptr<const TlsContext> tls;  // null: none
   size_t max_connections = 2000;          // sessions
   size_t max_half_open = 400;             // connections that have not logged in yet

@@ -5,6 +5,7 @@
 
 #include "cellar/auth/scram.h"
 #include "cellar/base/sqlstate.h"
+#include "cellar/monitor/log.h"
 #include "cellar/pgwire/errors.h"
 #include "cellar/pgwire/startup.h"
 
@@ -194,7 +195,14 @@ std::unique_ptr<Conversation> Login(Channel* channel, const Peer& peer, Host* ho
     for (const std::string& name : request.unknown_protocol_options) out.PutText(name);
     out.End();
   }
-  if (!Authorize(channel, request, peer, host, gate)) return nullptr;
+  if (!Authorize(channel, request, peer, host, gate)) {
+    if (gate->meters() != nullptr) {
+      gate->meters()->logins_refused.fetch_add(1, std::memory_order_relaxed);
+    }
+    monitor::Log(monitor::LogLevel::kWarning, "login refused",
+                 {{"user", request.user}, {"database", request.database}, {"from", peer.address}});
+    return nullptr;
+  }
   PutSasl(kAuthOk, "", &out);
   session::SessionOptions session_options;
   session_options.user = std::move(request.user);

@@ -1,6 +1,8 @@
 // Results out, COPY data in.
 #include "cellar/pgwire/wire_sink.h"
 
+#include <charconv>
+
 #include "cellar/base/sqlstate.h"
 #include "cellar/pgwire/errors.h"
 #include "cellar/pgwire/login.h"
@@ -29,6 +31,7 @@ Status WireSink::OnColumns(std::span<const session::ResultColumn> columns) {
 }
 
 Status WireSink::OnRows(const RowBatch& batch) {
+  rows_sent_ += batch.size();
   return formatter_.PutRows(batch, formats_, conversation_->format(), &out_);
 }
 
@@ -37,6 +40,13 @@ Status WireSink::OnComplete(std::string_view tag) {
   // SET, RESET, ROLLBACK, DISCARD: what may change the settings that the connection keeps in mind.
   const std::string_view word = tag.substr(0, 3);
   if (word == "SET" || word == "RES" || word == "ROL" || word == "DIS") settings_changed_ = true;
+  const bool writes = word == "INS" || word == "UPD" || word == "DEL" || copies_in_;
+  copies_in_ = false;
+  if (const size_t at = tag.rfind(' '); writes && at != std::string_view::npos) {
+    uint64_t rows = 0;
+    std::from_chars(tag.data() + at + 1, tag.data() + tag.size(), rows);
+    rows_written_ += rows;
+  }
   out_.Begin('C');
   out_.PutText(tag);
   out_.End();
@@ -79,6 +89,7 @@ void WireSink::PutCopyResponse(char type, int columns, bool binary) {
 Status WireSink::OnCopyIn(int columns, bool binary) {
   // The session goes on using the text of the query while new messages come.
   channel_->reader.Pin();
+  copies_in_ = true;
   PutCopyResponse('G', columns, binary);
   return out_.Flush() ? Status() : ClientLost();
 }

@@ -26,6 +26,9 @@ class WireSink : public session::ResultSink {
   bool may_listen() const { return may_listen_; }
   // The client broke off in the middle of what it had to send.
   bool client_gone() const { return client_gone_; }
+  uint64_t rows_sent() const { return rows_sent_; }
+  // Inserted, updated or deleted.
+  uint64_t rows_written() const { return rows_written_; }
 
   Status OnColumns(std::span<const session::ResultColumn> columns) override;
   Status OnRows(const RowBatch& batch) override;
@@ -53,6 +56,8 @@ class WireSink : public session::ResultSink {
   bool settings_changed_ = true;
   bool may_listen_ = false;
   bool client_gone_ = false;
+  bool copies_in_ = false;
+  uint64_t rows_sent_ = 0, rows_written_ = 0;
 };
 
 }  // namespace cellar::pgwire

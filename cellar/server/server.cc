@@ -6,16 +6,22 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <charconv>
-#include <cstdio>
 #include <filesystem>
 
 #include "cellar/auth/hba.h"
 #include "cellar/kv/store_header.h"
+#include "cellar/monitor/exposition.h"
+#include "cellar/monitor/http.h"
+#include "cellar/monitor/log.h"
 #include "cellar/pgwire/listener.h"
 
 namespace cellar::server {
 namespace {
+
+using monitor::Log;
+using monitor::LogLevel;
 
 constexpr const char* kDefaultUser = "cellar";
 constexpr const char* kDefaultDatabase = "cellar";
@@ -67,8 +73,6 @@ std::string UrlHost(const std::string& host) {
   return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }
 
-void Log(const std::string& text) { std::fprintf(stderr, "cellar: %s\n", text.c_str()); }
-
 // Where the rules are; empty: there are none.
 std::string HbaPath(const ServeOptions& options) {
   if (!options.hba_file.empty() || options.store.directory.empty()) return options.hba_file;
@@ -90,7 +94,8 @@ void WaitForEnd(const sigset_t& signals, const ServeOptions& options, const std:
         listener->SetRules(*rules);
         Log("connection rules loaded");
       } else {
-        Log("the connection rules stay as they were: " + rules.status().ToString());
+        Log(LogLevel::kError, "the connection rules stay as they were",
+            {{"reason", rules.status().ToString()}});
       }
     }
     auto tls = MakeTls(options);
@@ -98,9 +103,58 @@ void WaitForEnd(const sigset_t& signals, const ServeOptions& options, const std:
       listener->SetTls(*tls);
       Log("certificate loaded");
     } else {
-      Log("the certificate stays as it was: " + tls.status().ToString());
+      Log(LogLevel::kError, "the certificate stays as it was",
+          {{"reason", tls.status().ToString()}});
     }
   }
+}
+
+std::vector<monitor::Reading> ReadEngine(session::Database* database) {
+  const kv::EngineStats stats = database->engine()->stats();
+  const auto counter = [](const char* name, const char* help, uint64_t value) {
+    return monitor::Reading{name, help, true, static_cast<double>(value)};
+  };
+  const auto gauge = [](const char* name, const char* help, uint64_t value) {
+    return monitor::Reading{name, help, false, static_cast<double>(value)};
+  };
+  return {
+      counter("cellar_transactions_total", "Transactions begun.", stats.begins),
+      counter("cellar_engine_trips_total", "Calls that reached the engine.", stats.trips),
+      counter("cellar_commits_total", "Commits with writes.", stats.commits),
+      counter("cellar_conflicts_total", "Commits refused because of others.", stats.conflicts),
+      counter("cellar_retries_total", "Requests run again by the server after a conflict.",
+              database->retries()),
+      counter("cellar_log_writes_total", "Writes to the log, of one or more commits each.",
+              stats.groups),
+      counter("cellar_log_syncs_total", "Syncs of the log.", stats.synced_groups),
+      counter("cellar_lock_waits_total", "Waits for row locks.", stats.lock_waits),
+      counter("cellar_deadlocks_total", "Deadlocks broken.", stats.deadlocks),
+      gauge("cellar_cache_bytes", "Block cache in use.", stats.cache_bytes),
+      gauge("cellar_memory_bytes", "Caches and write buffers of the engine.", stats.memory_bytes),
+      gauge("cellar_disk_bytes", "Live files of the store.", stats.disk_bytes),
+  };
+}
+
+monitor::HttpRoutes OperatorRoutes(session::Database* database,
+                                   std::vector<const monitor::DoorMeters*> doors,
+                                   const std::atomic<bool>* stopping) {
+  monitor::HttpRoutes routes;
+  routes["/metrics"] = [database, doors] {
+    return monitor::HttpAnswer{200, "text/plain; version=0.0.4; charset=utf-8",
+                               monitor::RenderMetrics(doors, ReadEngine(database))};
+  };
+  routes["/healthz"] = [] { return monitor::HttpAnswer{200, "text/plain", "ok\n"}; };
+  routes["/readyz"] = [database, stopping] {
+    if (stopping->load()) return monitor::HttpAnswer{503, "text/plain", "shutting down\n"};
+    kv::TransactionOptions options;
+    options.read_only = true;
+    kv::PinnedValue value;
+    const Result<bool> found = database->engine()->Begin(options)->Get(kv::kStoreHeaderKey, &value,
+                                                                       kv::ReadMode::kSnapshot);
+    if (!found.ok()) return monitor::HttpAnswer{503, "text/plain", "the store does not answer\n"};
+    return monitor::HttpAnswer{200, "text/plain", "ok\n"};
+  };
+  return routes;
 }
 
 }  // namespace
@@ -147,20 +201,36 @@ Status Serve(const ServeOptions& options,
   listen.login.trust_loopback = !options.always_ask_password;
   listen.login.require_encryption_off_loopback = !options.allow_plaintext;
   listen.login.mock_secret = MockSecret(database->engine());
+  monitor::DoorMeters sql_meters("sql");
+  listen.meters = &sql_meters;
   CELLAR_TRY_ASSIGN(std::unique_ptr<pgwire::Listener> listener,
                     pgwire::Listener::Start(host.get(), listen));
+  std::atomic<bool> stopping{false};
+  std::unique_ptr<monitor::HttpServer> http;
+  if (!options.http_host.empty()) {
+    CELLAR_TRY_ASSIGN(
+        http, monitor::HttpServer::Start(options.http_host, options.http_port,
+                                         OperatorRoutes(database.get(), {&sql_meters}, &stopping)));
+  }
   if (rules != nullptr) {
-    Log("connection rules of \"" + hba_path + "\"");
+    Log("connection rules loaded", {{"file", hba_path}});
   } else if (!options.always_ask_password) {
     Log("users of this machine need no password for roles that have none");
   }
   ready(fmt::format("postgresql://{}@{}:{}/{}", kDefaultUser, UrlHost(options.host),
                     listener->port(), kDefaultDatabase));
+  if (http != nullptr) {
+    ready(fmt::format("http://{}:{}/metrics", UrlHost(options.http_host), http->port()));
+  }
   WaitForEnd(signals, options, hba_path, listener.get());
   Log("shutting down");
+  stopping.store(true);
   database->BeginShutdown();
-  if (!listener->Stop(options.shutdown_grace)) Log("some connections had to be broken off");
+  if (!listener->Stop(options.shutdown_grace)) {
+    Log(LogLevel::kWarning, "some connections had to be broken off");
+  }
   listener.reset();
+  http.reset();
   Status closed = database->engine()->Close();
   database.reset();
   if (closed.ok()) Log("the store is closed");

@@ -18,6 +18,9 @@ struct ServeOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 5433;
   size_t max_connections = 2000;
+  // Where /metrics, /healthz and /readyz are; empty: nowhere.
+  std::string http_host;
+  uint16_t http_port = 0;
   std::string tls_certificate, tls_key;  // PEM files; empty: no TLS, or
   bool tls_self_signed = false;          // a certificate made at the start
   // Ask everybody for a password, also on this machine.
@@ -35,9 +38,9 @@ Result<std::pair<std::string, uint16_t>> ParseListenAddress(std::string_view tex
 
 // Runs until SIGTERM or SIGINT, then ends all sessions, closes the store and returns OK; a second
 // signal shortens the wait. SIGHUP reads the certificate and the rules again. `ready` is called
-// with the URL once connections are accepted. Blocks these signals in the whole process; call it
-// before other threads are started. Errors: of the store, the certificate or the address; nothing
-// runs then.
+// with the URL of each door, PostgreSQL's first, once it is open. Blocks these signals in the whole
+// process; call it before other threads are started. Errors: of the store, the certificate or the
+// address; nothing runs then.
 Status Serve(const ServeOptions& options, const std::function<void(const std::string& url)>& ready);
 
 }  // namespace cellar::server

@@ -104,4 +104,6 @@ bool Database::IsMember(std::string_view user, std::string_view role) {
 
 kv::Engine* Database::engine() { return impl_->engine.get(); }
 
+uint64_t Database::retries() const { return impl_->retries.load(std::memory_order_relaxed); }
+
 }  // namespace cellar::session

@@ -129,6 +129,7 @@ StatementScope::~StatementScope() {
 
 bool Session::Impl::RetryAfter(const Status& status, int attempt) {
   if (!ShouldRetry(status) || attempt >= kMaxRetries) return false;
+  db->retries.fetch_add(1, std::memory_order_relaxed);
   BackOff(attempt, NextRandom(random_state));
   return true;
 }
@@ -593,8 +594,7 @@ Status Session::Impl::ExecuteSimple(std::string_view text, ResultSink* sink) {
       }
       if (status.ok()) break;
       Fail();
-      if (!alone || watch.touched() || !ShouldRetry(status) || attempt >= kMaxRetries) break;
-      BackOff(attempt, NextRandom(random_state));
+      if (!alone || watch.touched() || !RetryAfter(status, attempt)) break;
     }
     if (!status.ok()) return AddPosition(std::move(status), text);
     CELLAR_TRY(SendParameterChanges(sink));
@@ -878,8 +878,8 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
         }
         return outcome;
       }
-      if (!alone || sent || !ShouldRetry(outcome.status()) || attempt >= kMaxRetries ||
-          !prepared.plannable) {
+      if (!alone || sent || !prepared.plannable || !ShouldRetry(outcome.status()) ||
+          attempt >= kMaxRetries) {
         return outcome;
       }
       // Start over with the same parameters.
@@ -891,7 +891,7 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
       kept->rows_sent = 0;
       impl.Rollback();
       impl.portals[name] = std::move(kept);
-      BackOff(attempt, NextRandom(impl.random_state));
+      impl.RetryAfter(outcome.status(), attempt);
     }
   };
   Result<ExecuteOutcome> outcome = run();

@@ -175,6 +175,8 @@ class Database {
   // Whether `user` is `role` or was granted it, if through others.
   bool IsMember(std::string_view user, std::string_view role);
   kv::Engine* engine();
+  // Times that statements were run again by themselves after a conflict.
+  uint64_t retries() const;
 
   struct Impl;
   Impl* impl() { return impl_.get(); }

@@ -118,6 +118,7 @@ struct Database::Impl {
   NotificationHub notifications;
   std::atomic<int32_t> next_pid{1000};
   std::atomic<bool> shutting_down{false};
+  std::atomic<uint64_t> retries{0};
   int64_t start_micros = 0;
   std::mutex sessions_mutex;
   std::map<int32_t, Session::Impl*> sessions;  // guarded by sessions_mutex
