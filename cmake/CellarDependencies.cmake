@@ -21,6 +21,7 @@ endif()
 set(CELLAR_ROCKSDB
     "$<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>,RocksDB::rocksdb-shared,RocksDB::rocksdb>")
 find_package(Protobuf REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(ICU REQUIRED COMPONENTS uc i18n)
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
