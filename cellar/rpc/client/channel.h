@@ -1,0 +1,62 @@
+// Connections to a server, who we are there, and what is tried again.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cellar/client.h"
+
+namespace grpc {
+class Channel;
+class ClientContext;
+class Status;
+}  // namespace grpc
+
+namespace cellar::rpc {
+
+// Thread-safe.
+class ChannelPool {
+ public:
+  ChannelPool(std::string target, ClientOptions options);
+  ~ChannelPool();
+
+  // Proves the password and keeps the token; nothing without one.
+  Status Login();
+
+  struct Call {
+    bool safe_to_repeat = false;
+    std::chrono::milliseconds timeout{0};
+    const CancelToken* cancel = nullptr;
+    // The call's answer to a failure that may have happened on the server: a commit whose answer is
+    // lost is kCommitUnknown, a read is just unavailable.
+    bool changes = false;
+  };
+  // Runs `send` with a context that has deadline and metadata, on the next channel; again after
+  // failures that another try may mend, with growing pauses. `send` starts from nothing each time.
+  Status Run(const Call& call,
+             const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&,
+                                              grpc::ClientContext*)>& send);
+  // One try, for streams: the context as Run makes it.
+  std::shared_ptr<grpc::Channel> Next();
+  void Prepare(const Call& call, grpc::ClientContext* context);
+  const ClientOptions& options() const { return options_; }
+
+ private:
+  std::string token();
+
+  const std::string target_;
+  const ClientOptions options_;
+  std::vector<std::shared_ptr<grpc::Channel>> channels_;
+  std::atomic<uint32_t> next_{0};
+  std::mutex mutex_;
+  std::string token_;  // guarded by mutex_
+};
+
+// The server's own error if it sent one, else the transport's.
+Status FromGrpc(const grpc::Status& status, const grpc::ClientContext& context);
+
+}  // namespace cellar::rpc

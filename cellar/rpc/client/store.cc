@@ -1,0 +1,446 @@
+// TableStore over the stubs of cellar.v1.
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/client.h"
+#include "cellar/rpc/client/channel.h"
+#include "cellar/rpc/wire/convert.h"
+#include "cellar/v1/data.grpc.pb.h"
+
+namespace cellar {
+namespace {
+
+using rpc::ChannelPool;
+
+class RemoteTransaction : public TableTransaction {
+ public:
+  RemoteTransaction(std::shared_ptr<ChannelPool> pool, std::string name, bool named)
+      : pool_(std::move(pool)), name_(std::move(name)), named_(named) {}
+  ~RemoteTransaction() override {
+    if (!ended_) (void)Rollback();
+  }
+
+  Result<uint64_t> Commit() override {
+    ended_ = true;
+    v1::CommitRequest request;
+    v1::CommitResponse response;
+    request.set_transaction(name_);
+    CELLAR_TRY(pool_->Run({.safe_to_repeat = false, .changes = true},
+                          [&](const auto& channel, grpc::ClientContext* context) {
+                            return v1::Data::NewStub(channel)->Commit(context, request, &response);
+                          }));
+    return response.commit_version();
+  }
+  Status Rollback() override {
+    ended_ = true;
+    v1::RollbackRequest request;
+    v1::RollbackResponse response;
+    request.set_transaction(name_);
+    return pool_->Run({.safe_to_repeat = false},
+                      [&](const auto& channel, grpc::ClientContext* context) {
+                        return v1::Data::NewStub(channel)->Rollback(context, request, &response);
+                      });
+  }
+  const std::string& name() const { return name_; }
+  bool named() const { return named_; }
+
+ private:
+  std::shared_ptr<ChannelPool> pool_;
+  const std::string name_;
+  const bool named_;
+  bool ended_ = false;
+};
+
+void PutCall(const CallOptions& options, uint64_t schema_version, v1::CallOptions* sent) {
+  if (options.transaction != nullptr) {
+    sent->set_transaction(static_cast<const RemoteTransaction*>(options.transaction)->name());
+  }
+  sent->set_idempotency_id(options.idempotency_id);
+  sent->set_schema_version(schema_version);
+  sent->set_relaxed_durability(options.relaxed_durability);
+}
+
+ChannelPool::Call ReadCall(const CallOptions& options) {
+  return {.safe_to_repeat = options.transaction == nullptr,
+          .timeout = options.timeout,
+          .cancel = options.cancel};
+}
+
+ChannelPool::Call WriteCall(const CallOptions& options) {
+  return {.safe_to_repeat = options.transaction == nullptr && !options.idempotency_id.empty(),
+          .timeout = options.timeout,
+          .cancel = options.cancel,
+          .changes = options.transaction == nullptr};
+}
+
+// The columns of an answer, by the names asked for.
+Result<std::vector<uint32_t>> PositionsOf(const TableSchema& schema, const Projection& columns) {
+  std::vector<uint32_t> positions;
+  if (columns.all()) {
+    for (uint32_t i = 0; i < schema.columns.size(); ++i) positions.push_back(i);
+    return positions;
+  }
+  for (const std::string& name : columns.names()) {
+    const int position = schema.FindColumn(name);
+    if (position < 0) {
+      return SqlError(Code::kInvalid, sqlstate::kUndefinedColumn, "column \"{}\" does not exist",
+                      name);
+    }
+    positions.push_back(static_cast<uint32_t>(position));
+  }
+  return positions;
+}
+
+std::vector<Type> TypesAt(const TableSchema& schema, std::span<const uint32_t> positions) {
+  std::vector<Type> types;
+  for (uint32_t position : positions) types.push_back(schema.columns[position].type);
+  return types;
+}
+
+class RemoteTable;
+
+class RemoteScanner : public Scanner {
+ public:
+  RemoteScanner(std::shared_ptr<ChannelPool> pool, SchemaPtr schema,
+                std::vector<uint32_t> positions, const CallOptions& options)
+      : pool_(std::move(pool)), schema_(std::move(schema)), cancel_(options.cancel) {
+    types_ = TypesAt(*schema_, positions);
+    rows_.SetColumns(schema_, positions);
+    pool_->Prepare({.timeout = options.timeout}, &context_);
+    stub_ = v1::Data::NewStub(pool_->Next());
+  }
+  ~RemoteScanner() override {
+    if (reader_ != nullptr && !finished_) {
+      context_.TryCancel();
+      reader_->Finish();
+    }
+  }
+  void Start(const v1::ScanRequest& request) { reader_ = stub_->Scan(&context_, request); }
+
+  EndReason end_reason() const override { return end_reason_; }
+  std::string resume_token() const override { return token_; }
+  uint64_t rows_examined() const override { return examined_; }
+
+ protected:
+  Result<const RowSet*> DoNext() override {
+    if (finished_) return nullptr;
+    if (cancel_ != nullptr) CELLAR_TRY(cancel_->Check());
+    while (reader_->Read(&message_)) {
+      token_ = message_.resume_token();
+      if (message_.end_reason() != v1::END_REASON_UNSPECIFIED) {
+        end_reason_ = static_cast<EndReason>(message_.end_reason());
+        examined_ = message_.rows_examined();
+      }
+      if (message_.rows().rows() == 0) continue;
+      // The first block says what the types are now.
+      if (message_.rows().columns_size() > 0 && message_.rows().columns(0).has_type()) {
+        CELLAR_TRY_ASSIGN(types_, rpc::TypesOf(message_.rows()));
+      }
+      CELLAR_TRY(rpc::BorrowRows(message_.rows(), types_, rows_.mutable_batch()));
+      return &rows_;
+    }
+    finished_ = true;
+    const Status status = rpc::FromGrpc(reader_->Finish(), context_);
+    CELLAR_TRY(status);
+    if (end_reason_ == EndReason::kNone) {
+      return Status(Code::kUnavailable, "the scan broke off")
+          .WithSqlState(sqlstate::kConnectionFailure);
+    }
+    return nullptr;
+  }
+
+ private:
+  std::shared_ptr<ChannelPool> pool_;
+  SchemaPtr schema_;
+  const CancelToken* cancel_;
+  std::vector<Type> types_;
+  grpc::ClientContext context_;
+  std::unique_ptr<v1::Data::Stub> stub_;
+  std::unique_ptr<grpc::ClientReader<v1::ResultSet>> reader_;
+  v1::ResultSet message_;  // holds the bytes of rows_
+  RowSet rows_;
+  std::string token_;
+  EndReason end_reason_ = EndReason::kNone;
+  uint64_t examined_ = 0;
+  bool finished_ = false;
+};
+
+class RemoteTable : public Table {
+ public:
+  RemoteTable(std::shared_ptr<ChannelPool> pool, SchemaPtr schema)
+      : pool_(std::move(pool)), schema_(std::move(schema)) {}
+
+  SchemaPtr schema() const override { return std::atomic_load(&schema_); }
+
+  Result<SchemaPtr> Refresh() override {
+    v1::DescribeRequest request;
+    v1::DescribeResponse response;
+    const SchemaPtr known = schema();
+    request.set_table(known->path);
+    request.set_known_version(known->version);
+    CELLAR_TRY(pool_->Run(
+        {.safe_to_repeat = true}, [&](const auto& channel, grpc::ClientContext* context) {
+          return v1::Data::NewStub(channel)->Describe(context, request, &response);
+        }));
+    if (!response.unchanged()) std::atomic_store(&schema_, rpc::TakeSchema(response.schema()));
+    return schema();
+  }
+
+  Status Get(std::span<const Key> keys, const GetOptions& options, RowSet* rows) override {
+    return WithSchema(options.call, [&](const SchemaPtr& now) -> Status {
+      v1::GetRequest request;
+      v1::GetResponse response;
+      request.set_table(now->path);
+      request.set_index(options.index);
+      request.set_for_update(options.for_update);
+      for (const Key& key : keys) rpc::PutKey(key, request.add_keys());
+      CELLAR_TRY_ASSIGN(std::vector<uint32_t> positions, PositionsOf(*now, options.columns));
+      for (uint32_t position : positions) request.add_columns(now->columns[position].name);
+      PutCall(options.call, now->version, request.mutable_options());
+      CELLAR_TRY(pool_->Run(ReadCall(options.call),
+                            [&](const auto& channel, grpc::ClientContext* context) {
+                              response.Clear();
+                              return v1::Data::NewStub(channel)->Get(context, request, &response);
+                            }));
+      CELLAR_TRY(Take(response, now, positions, rows));
+      if (response.key_positions_size() == 0) {
+        for (uint32_t i = 0; i < rows->size(); ++i) rows->mutable_key_positions()->push_back(i);
+      }
+      return Status();
+    });
+  }
+
+  Status Lookup(std::string_view index, std::span<const Key> keys, const Projection& columns,
+                const LookupOptions& options, RowSet* rows) override {
+    return WithSchema(options.call, [&](const SchemaPtr& now) -> Status {
+      v1::LookupRequest request;
+      v1::LookupResponse response;
+      request.set_table(now->path);
+      request.set_index(std::string(index));
+      request.set_max_rows(options.max_rows);
+      for (const Key& key : keys) rpc::PutKey(key, request.add_keys());
+      CELLAR_TRY_ASSIGN(std::vector<uint32_t> positions, PositionsOf(*now, columns));
+      for (uint32_t position : positions) request.add_columns(now->columns[position].name);
+      PutCall(options.call, now->version, request.mutable_options());
+      CELLAR_TRY(pool_->Run(
+          ReadCall(options.call), [&](const auto& channel, grpc::ClientContext* context) {
+            response.Clear();
+            return v1::Data::NewStub(channel)->Lookup(context, request, &response);
+          }));
+      return Take(response, now, positions, rows);
+    });
+  }
+
+  Result<std::unique_ptr<Scanner>> Scan(const ScanOptions& options) override {
+    const SchemaPtr now = schema();
+    CELLAR_TRY_ASSIGN(std::vector<uint32_t> positions, PositionsOf(*now, options.columns));
+    v1::ScanRequest request;
+    request.set_table(now->path);
+    request.set_index(options.index);
+    for (const KeySpan& span : options.spans) rpc::PutSpan(span, request.add_spans());
+    request.set_reverse(options.reverse);
+    if (options.filter) rpc::PutFilter(*options.filter, request.mutable_filter());
+    for (uint32_t position : positions) request.add_columns(now->columns[position].name);
+    request.set_max_rows(options.max_rows);
+    request.set_max_bytes(options.max_bytes);
+    request.set_max_millis(static_cast<uint32_t>(options.max_time.count()));
+    request.set_resume_token(options.resume_token);
+    PutCall(options.call, options.call.schema_version, request.mutable_options());
+    auto scanner = std::make_unique<RemoteScanner>(pool_, now, std::move(positions), options.call);
+    scanner->Start(request);
+    return std::unique_ptr<Scanner>(std::move(scanner));
+  }
+
+  Result<WriteResult> PutCells(const SchemaPtr& schema, const CellBatch& cells,
+                               const PutOptions& options) override {
+    v1::PutRequest request;
+    v1::PutResponse response;
+    request.set_table(this->schema()->path);
+    for (uint32_t position : cells.positions) request.add_columns(schema->columns[position].name);
+    rpc::PutRows(cells.rows, 0, cells.rows.size(), false, request.mutable_rows());
+    for (size_t c = 0; c < cells.unset.size(); ++c) {
+      const std::vector<uint8_t>& unset = cells.unset[c];
+      if (unset.empty()) continue;
+      std::string* bits =
+          request.mutable_rows()->mutable_columns(static_cast<int>(c))->mutable_unset();
+      bits->assign((unset.size() + 7) / 8, '\0');
+      for (size_t row = 0; row < unset.size(); ++row) {
+        if (unset[row] != 0) {
+          (*bits)[row / 8] = static_cast<char>((*bits)[row / 8] | (1 << (row % 8)));
+        }
+      }
+    }
+    request.set_mode(static_cast<v1::PutMode>(options.mode));
+    for (const Expectation& expectation : options.expect) {
+      rpc::PutExpectation(expectation, request.add_expectations());
+    }
+    PutCall(options.call, schema->version, request.mutable_options());
+    CELLAR_TRY(Renewing(
+        pool_->Run(WriteCall(options.call), [&](const auto& channel, grpc::ClientContext* context) {
+          response.Clear();
+          return v1::Data::NewStub(channel)->Put(context, request, &response);
+        })));
+    return rpc::TakeResult(response.result());
+  }
+
+  Result<WriteResult> Delete(std::span<const Key> keys, const DeleteOptions& options) override {
+    v1::DeleteRequest request;
+    for (const Key& key : keys) rpc::PutKey(key, request.add_keys());
+    for (const Expectation& expectation : options.expect) {
+      rpc::PutExpectation(expectation, request.add_expectations());
+    }
+    return SendDelete(&request, options);
+  }
+
+  Result<WriteResult> DeleteSpans(std::span<const KeySpan> spans,
+                                  const DeleteOptions& options) override {
+    v1::DeleteRequest request;
+    for (const KeySpan& span : spans) rpc::PutSpan(span, request.add_spans());
+    if (spans.empty()) request.add_spans();
+    return SendDelete(&request, options);
+  }
+
+  Result<IncrementResult> Increment(std::span<const RowChange> rows,
+                                    const IncrementOptions& options) override {
+    const SchemaPtr now = schema();
+    v1::IncrementRequest request;
+    v1::IncrementResponse response;
+    request.set_table(now->path);
+    request.set_must_exist(options.must_exist);
+    for (const RowChange& row : rows) {
+      v1::RowChange* sent = request.add_rows();
+      rpc::PutKey(row.key, sent->mutable_key());
+      for (const CellChange& change : row.changes) {
+        v1::Change* one = sent->add_changes();
+        one->set_column(change.column);
+        rpc::PutCell(change.amount, one->mutable_amount());
+      }
+    }
+    PutCall(options.call, options.call.schema_version, request.mutable_options());
+    CELLAR_TRY(Renewing(
+        pool_->Run(WriteCall(options.call), [&](const auto& channel, grpc::ClientContext* context) {
+          response.Clear();
+          return v1::Data::NewStub(channel)->Increment(context, request, &response);
+        })));
+    IncrementResult result;
+    result.write = rpc::TakeResult(response.result());
+    const SchemaPtr after = schema();
+    std::vector<uint32_t> positions;
+    for (const std::string& name : response.columns()) {
+      const int position = after->FindColumn(name);
+      if (position < 0) return result;  // renamed meanwhile: the change stands
+      positions.push_back(static_cast<uint32_t>(position));
+    }
+    CELLAR_TRY_ASSIGN(std::vector<Type> types, rpc::TypesOf(response.rows()));
+    result.rows.SetColumns(after, positions);
+    CELLAR_TRY(rpc::TakeRows(response.rows(), types, result.rows.mutable_batch(), nullptr));
+    return result;
+  }
+
+ private:
+  template <typename Response>
+  static Status Take(const Response& response, const SchemaPtr& now,
+                     const std::vector<uint32_t>& positions, RowSet* rows) {
+    rows->SetColumns(now, positions);
+    const std::vector<Type> types = TypesAt(*now, positions);
+    CELLAR_TRY(rpc::TakeRows(response.rows(), types, rows->mutable_batch(), nullptr));
+    rows->mutable_key_positions()->assign(response.key_positions().begin(),
+                                          response.key_positions().end());
+    return Status();
+  }
+
+  // Runs a read again with a fresh schema when the one it went by is not valid any more.
+  template <typename Body>
+  Status WithSchema(const CallOptions& options, const Body& body) {
+    Status status = body(schema());
+    if (status.sqlstate() != "55000" || options.schema_version != 0) return status;
+    CELLAR_TRY(Refresh().status());
+    return body(schema());
+  }
+
+  // Learns of a changed schema for the next call.
+  Status Renewing(Status status) {
+    if (status.sqlstate() == "55000" || status.sqlstate() == sqlstate::kUndefinedColumn) {
+      (void)Refresh();
+    }
+    return status;
+  }
+
+  Result<WriteResult> SendDelete(v1::DeleteRequest* request, const DeleteOptions& options) {
+    const SchemaPtr now = schema();
+    v1::DeleteResponse response;
+    request->set_table(now->path);
+    if (options.filter) rpc::PutFilter(*options.filter, request->mutable_filter());
+    PutCall(options.call, options.call.schema_version, request->mutable_options());
+    CELLAR_TRY(Renewing(
+        pool_->Run(WriteCall(options.call), [&](const auto& channel, grpc::ClientContext* context) {
+          response.Clear();
+          return v1::Data::NewStub(channel)->Delete(context, *request, &response);
+        })));
+    return rpc::TakeResult(response.result());
+  }
+
+  std::shared_ptr<ChannelPool> pool_;
+  SchemaPtr schema_;  // atomic
+};
+
+class RemoteStore : public TableStore {
+ public:
+  explicit RemoteStore(std::shared_ptr<ChannelPool> pool) : pool_(std::move(pool)) {}
+
+  Result<std::shared_ptr<Table>> OpenTable(std::string_view path) override {
+    v1::DescribeRequest request;
+    v1::DescribeResponse response;
+    request.set_table(std::string(path));
+    CELLAR_TRY(pool_->Run(
+        {.safe_to_repeat = true}, [&](const auto& channel, grpc::ClientContext* context) {
+          return v1::Data::NewStub(channel)->Describe(context, request, &response);
+        }));
+    return std::shared_ptr<Table>(
+        std::make_shared<RemoteTable>(pool_, rpc::TakeSchema(response.schema())));
+  }
+
+  Result<std::unique_ptr<TableTransaction>> Begin(const TableTransactionOptions& options) override {
+    v1::BeginRequest request;
+    v1::BeginResponse response;
+    request.set_isolation(static_cast<v1::Isolation>(options.isolation));
+    request.set_read_only(options.read_only);
+    request.set_idempotency_id(options.idempotency_id);
+    request.set_relaxed_durability(options.relaxed_durability);
+    // One whose answer is lost is rolled back by the server after a while.
+    CELLAR_TRY(pool_->Run({.safe_to_repeat = true},
+                          [&](const auto& channel, grpc::ClientContext* context) {
+                            return v1::Data::NewStub(channel)->Begin(context, request, &response);
+                          }));
+    return std::unique_ptr<TableTransaction>(std::make_unique<RemoteTransaction>(
+        pool_, response.transaction(), !options.idempotency_id.empty()));
+  }
+
+  Result<Outcome> FindOutcome(std::string_view idempotency_id) override {
+    v1::OutcomeRequest request;
+    v1::OutcomeResponse response;
+    request.set_idempotency_id(std::string(idempotency_id));
+    CELLAR_TRY(pool_->Run({.safe_to_repeat = true},
+                          [&](const auto& channel, grpc::ClientContext* context) {
+                            return v1::Data::NewStub(channel)->Outcome(context, request, &response);
+                          }));
+    return response.outcome() == v1::TRANSACTION_OUTCOME_COMMITTED ? Outcome::kCommitted
+                                                                   : Outcome::kAborted;
+  }
+
+ private:
+  std::shared_ptr<ChannelPool> pool_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TableStore>> Connect(const std::string& target,
+                                            const ClientOptions& options) {
+  auto pool = std::make_shared<ChannelPool>(target, options);
+  CELLAR_TRY(pool->Login());
+  return std::unique_ptr<TableStore>(std::make_unique<RemoteStore>(std::move(pool)));
+}
+
+}  // namespace cellar

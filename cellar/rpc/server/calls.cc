@@ -1,0 +1,159 @@
+#include "cellar/rpc/server/calls.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/rpc/wire/convert.h"
+#include "cellar/v1/data.pb.h"
+
+namespace cellar::rpc {
+namespace {
+
+constexpr std::chrono::milliseconds kWatchInterval{20};
+constexpr size_t kMaxStores = 1000;
+
+// "ipv4:127.0.0.1:5555", "ipv6:%5B::1%5D:5555", "ipv6:[::1]:5555", "unix:path".
+std::string AddressOf(std::string peer) {
+  const auto erase = [&](std::string_view part) {
+    for (size_t at; (at = peer.find(part)) != std::string::npos;) peer.erase(at, part.size());
+  };
+  if (peer.rfind("unix", 0) == 0) return "127.0.0.1";
+  const size_t scheme = peer.find(':'), port = peer.rfind(':');
+  if (scheme == std::string::npos || port <= scheme) return peer;
+  peer = peer.substr(scheme + 1, port - scheme - 1);
+  for (std::string_view part : {"%5B", "%5D", "%5b", "%5d", "[", "]", "::ffff:"}) {
+    if (part != "::ffff:" || peer.rfind(part, 0) == 0) erase(part);
+  }
+  return peer;
+}
+
+std::string Metadata(const grpc::ServerContext& context, const char* name) {
+  const auto at = context.client_metadata().find(name);
+  if (at == context.client_metadata().end()) return "";
+  return std::string(at->second.data(), at->second.size());
+}
+
+}  // namespace
+
+CallerClaims ClaimsOf(const grpc::ServerContext& context) {
+  CallerClaims claims;
+  claims.address = AddressOf(context.peer());
+  claims.loopback = claims.address == "::1" || claims.address.rfind("127.", 0) == 0;
+  claims.user = Metadata(context, "cellar-user");
+  claims.database = Metadata(context, "cellar-database");
+  const std::string authorization = Metadata(context, "authorization");
+  if (authorization.rfind("Bearer ", 0) == 0) claims.token = authorization.substr(7);
+  const std::shared_ptr<const grpc::AuthContext> secure = context.auth_context();
+  if (secure == nullptr) return claims;
+  for (const grpc::string_ref& kind : secure->FindPropertyValues("transport_security_type")) {
+    if (kind == "ssl") claims.encrypted = true;
+  }
+  if (claims.encrypted && secure->IsPeerAuthenticated()) {
+    for (const grpc::string_ref& name : secure->FindPropertyValues("x509_common_name")) {
+      claims.certificate_name = std::string(name.data(), name.size());
+    }
+  }
+  return claims;
+}
+
+grpc::Status ToGrpc(const Status& status, grpc::ServerContext* context) {
+  if (status.ok()) return grpc::Status::OK;
+  v1::ErrorDetail detail;
+  PutError(status, &detail);
+  context->AddTrailingMetadata(kErrorDetailKey, detail.SerializeAsString());
+  auto code = static_cast<grpc::StatusCode>(GrpcCodeOf(status));
+  if (code == grpc::StatusCode::CANCELLED &&
+      context->deadline() <= std::chrono::system_clock::now()) {
+    code = grpc::StatusCode::DEADLINE_EXCEEDED;
+  }
+  return grpc::Status(code, std::string(status.message()));
+}
+
+std::chrono::milliseconds TimeLeft(const grpc::ServerContext& context) {
+  const auto deadline = context.deadline();
+  const auto now = std::chrono::system_clock::now();
+  if (deadline >= now + std::chrono::hours(24 * 365)) return std::chrono::milliseconds(0);
+  return std::max(std::chrono::milliseconds(1),
+                  std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now));
+}
+
+// ---- CallWatcher ----
+
+CallWatcher::CallWatcher() : thread_([this] { Loop(); }) {}
+
+CallWatcher::~CallWatcher() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void CallWatcher::Loop() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (watched_.empty()) {
+      wake_.wait(lock);
+      continue;
+    }
+    wake_.wait_for(lock, kWatchInterval);
+    for (const auto& [context, token] : watched_) {
+      if (context->IsCancelled()) token->Cancel(CancelToken::Reason::kUser);
+    }
+  }
+}
+
+CallWatcher::Watch::Watch(CallWatcher* watcher, grpc::ServerContext* context, CancelToken* token)
+    : watcher_(watcher), entry_(context, token) {
+  std::lock_guard lock(watcher_->mutex_);
+  watcher_->watched_.insert(entry_);
+  if (watcher_->watched_.size() == 1) watcher_->wake_.notify_one();
+}
+
+CallWatcher::Watch::~Watch() {
+  std::lock_guard lock(watcher_->mutex_);
+  watcher_->watched_.erase(entry_);
+}
+
+// ---- Calls ----
+
+Calls::Calls(const ServerOptions& options, IdentityService* identities, StoreFactory factory)
+    : options_(options),
+      identities_(identities),
+      factory_(std::move(factory)),
+      transactions_(options.max_transactions) {}
+
+Result<Calls::Caller> Calls::Admit(const grpc::ServerContext& context) {
+  Result<Identity> identity = identities_->Identify(ClaimsOf(context));
+  if (!identity.ok()) {
+    if (meters() != nullptr) meters()->logins_refused.fetch_add(1, std::memory_order_relaxed);
+    return std::move(identity).status();
+  }
+  Caller caller{std::move(*identity), nullptr};
+  const std::pair key(caller.identity.user, caller.identity.database);
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<TableStore>& store = stores_[key];
+  if (store == nullptr) {
+    Result<std::unique_ptr<TableStore>> opened = factory_(caller.identity);
+    if (!opened.ok()) {
+      stores_.erase(key);
+      return std::move(opened).status();
+    }
+    store = std::move(*opened);
+    caller.store = store;
+    if (stores_.size() > kMaxStores) {
+      // Any that no call uses now: the next call opens it again.
+      for (auto at = stores_.begin(); at != stores_.end(); ++at) {
+        if (at->first == key || at->second.use_count() > 1) continue;
+        stores_.erase(at);
+        break;
+      }
+    }
+    return caller;
+  }
+  caller.store = store;
+  return caller;
+}
+
+}  // namespace cellar::rpc
