@@ -66,13 +66,14 @@ void ReadChunk(const codec::Chunk& chunk, Type type) {
   const uint32_t rows = chunk.rows();
   (void)chunk.Describe();
   (void)chunk.LowerBound(int64_t{1} << 40);
+  cellar::Arena arena;
   ColumnVector column(type);
   column.Resize(rows);
-  const bool whole = chunk.Decode(0, rows, 0, &column).ok();
+  const bool whole = chunk.Decode(0, rows, 0, &column, &arena).ok();
   uint64_t single_sum = 0;
   bool all_single = true;
   for (uint32_t row = 0; row < rows; ++row) {
-    cellar::Result<Datum> value = chunk.Get(row);
+    cellar::Result<Datum> value = chunk.Get(row, &arena);
     all_single = all_single && value.ok();
     if (value.ok()) single_sum = single_sum * 31 + cellar::HashDatum(*value, type);
   }
@@ -89,7 +90,7 @@ void ReadChunk(const codec::Chunk& chunk, Type type) {
   std::iota(places.begin(), places.end(), 0);
   ColumnVector gathered(type);
   gathered.Resize(rows);
-  CELLAR_CHECK(chunk.Gather(places, 0, &gathered).ok());
+  CELLAR_CHECK(chunk.Gather(places, 0, &gathered, &arena).ok());
   CELLAR_CHECK(HashOf(gathered) == single_sum);
   if (rows == 0) return;
   const bool honest = KeepsBounds(type, chunk, column);

@@ -19,7 +19,8 @@ Physical PhysicalOfEncoding(ChunkEncoding encoding) {
     case ChunkEncoding::kDecimal:
     case ChunkEncoding::kDouble: return Physical::kDouble;
     case ChunkEncoding::kDictionary:
-    case ChunkEncoding::kBytes: break;
+    case ChunkEncoding::kBytes:
+    case ChunkEncoding::kLetters: break;
   }
   return Physical::kBytes;
 }
@@ -120,6 +121,26 @@ const char* Chunk::ParseBytes(std::string_view payload) {
   return nullptr;
 }
 
+const char* Chunk::ParseLetters(std::string_view payload) {
+  if (code_bits_ > 32) return "its width is unknown";
+  if (entries_ > kMaxLetters) return "it has too many letters";
+  const size_t codes_bytes = CodeBytes(code_bits_, rows_);
+  const size_t anchors = code_bits_ == 0 || rows_ == 0 ? 0 : (rows_ - 1) / kRowsPerAnchor;
+  const size_t head = 8 + codes_bytes + anchors * (wide_ ? 4 : 2) + entries_;
+  if (payload.size() < head) return "it is too short";
+  base_length_ = Load<uint32_t>(payload.data());
+  bytes_size_ = Load<uint32_t>(payload.data() + 4);
+  codes_ = payload.data() + 8;
+  offsets_ = codes_ + codes_bytes;
+  letters_ = payload.data() + head - entries_;
+  bytes_ = payload.data() + head;
+  if (payload.size() - head != LettersBytes(LetterBits(entries_), bytes_size_)) {
+    return kBadLengths;
+  }
+  if (code_bits_ == 0 && uint64_t{base_length_} * rows_ != bytes_size_) return kBadLengths;
+  return nullptr;
+}
+
 Status Chunk::Parse(std::string_view bytes, uint32_t rows, Type type, Chunk* out) {
   *out = Chunk();
   if (rows > kMaxPageRows) return BadChunk("it has too many rows");
@@ -129,7 +150,7 @@ Status Chunk::Parse(std::string_view bytes, uint32_t rows, Type type, Chunk* out
   const auto flags = static_cast<uint8_t>(p[kChunkFlagsAt]);
   const auto extra = static_cast<uint8_t>(p[kChunkExtraAt]);
   if (encoding < static_cast<uint8_t>(ChunkEncoding::kFrame) ||
-      encoding > static_cast<uint8_t>(ChunkEncoding::kBytes)) {
+      encoding > static_cast<uint8_t>(ChunkEncoding::kLetters)) {
     return BadChunk("its encoding is unknown");
   }
   if ((flags & ~(kChunkHasNulls | kChunkWide)) != 0) return BadChunk("it has unknown flags");
@@ -167,6 +188,10 @@ Status Chunk::Parse(std::string_view bytes, uint32_t rows, Type type, Chunk* out
       wrong = chunk.ParseDictionary(payload);
       break;
     case ChunkEncoding::kBytes: wrong = chunk.ParseBytes(payload); break;
+    case ChunkEncoding::kLetters:
+      chunk.entries_ = uint32_t{extra} + 1;
+      wrong = chunk.ParseLetters(payload);
+      break;
   }
   if (wrong != nullptr) return BadChunk(wrong);
   *out = chunk;
@@ -207,7 +232,7 @@ std::string_view Chunk::Entry(uint32_t code) const {
   return {bytes_ + start, Anchor(code) - start};
 }
 
-// Where a kBytes row's bytes lie; false when they are not inside.
+// Where the row's bytes lie among those of all; false when they are not inside.
 bool Chunk::FindBytes(uint32_t row, uint64_t* at, uint64_t* size) const {
   const uint32_t first = row / kRowsPerAnchor * kRowsPerAnchor;
   if (code_bits_ == 0) {
@@ -223,7 +248,21 @@ bool Chunk::FindBytes(uint32_t row, uint64_t* at, uint64_t* size) const {
   return *at + *size <= bytes_size_;
 }
 
-Result<Datum> Chunk::Get(uint32_t row) const {
+const char* Chunk::Text(uint64_t at, uint64_t size, Arena* arena) const {
+  if (encoding_ != ChunkEncoding::kLetters) return bytes_ + at;
+  if (size == 0) return bytes_;
+  // Codes that no letter has read as zeros: another value of the same length, as elsewhere.
+  uint8_t alphabet[kMaxLetters] = {};
+  std::memcpy(alphabet, letters_, entries_);
+  const uint64_t first = at / kLettersPerGroup;
+  const uint64_t groups = (at + size + kLettersPerGroup - 1) / kLettersPerGroup - first;
+  const uint32_t bits = LetterBits(entries_);
+  char* out = arena->Allocate(groups * kLettersPerGroup);
+  Loops().letters(bytes_ + first * bits, bits, groups, alphabet, out);
+  return out + at % kLettersPerGroup;
+}
+
+Result<Datum> Chunk::Get(uint32_t row, Arena* arena) const {
   if (row >= rows_) return BadChunk("it has too few rows");
   if (IsNull(row)) return Datum();
   std::string_view value;
@@ -238,11 +277,12 @@ Result<Datum> Chunk::Get(uint32_t row) const {
       value = Entry(code);
       break;
     }
-    case ChunkEncoding::kBytes: {
+    case ChunkEncoding::kBytes:
+    case ChunkEncoding::kLetters: {
       uint64_t at;
       uint64_t size;
       if (!FindBytes(row, &at, &size)) return BadChunk(kBadLengths);
-      value = {bytes_ + at, size};
+      value = {Text(at, size, arena), size};
       break;
     }
   }
@@ -267,7 +307,8 @@ bool Chunk::Bounds(Datum* least, Datum* greatest) const {
       *greatest = Datum::Double(std::bit_cast<double>(greatest_));
       return true;
     case ChunkEncoding::kDictionary:
-    case ChunkEncoding::kBytes: break;
+    case ChunkEncoding::kBytes:
+    case ChunkEncoding::kLetters: break;
   }
   return false;
 }
@@ -288,6 +329,7 @@ std::string Chunk::Describe() const {
     case ChunkEncoding::kDouble: return code_bits_ == 32 ? "float" : "double";
     case ChunkEncoding::kDictionary: return fmt::format("dictionary of {}", entries_);
     case ChunkEncoding::kBytes: return "bytes";
+    case ChunkEncoding::kLetters: return fmt::format("letters, {} of them", entries_);
   }
   return {};
 }
@@ -335,9 +377,10 @@ const char* Chunk::DecodeDictionary(uint32_t first, uint32_t count, size_t at,
   return nullptr;
 }
 
-const char* Chunk::DecodeBytes(uint32_t first, uint32_t count, std::string_view* out) const {
+const char* Chunk::DecodeBytes(uint32_t first, uint32_t count, std::string_view* out,
+                               Arena* arena) const {
   if (code_bits_ == 0) {
-    const char* next = bytes_ + size_t{first} * base_length_;
+    const char* next = Text(uint64_t{first} * base_length_, uint64_t{count} * base_length_, arena);
     for (uint32_t i = 0; i < count; ++i, next += base_length_) out[i] = {next, base_length_};
     return nullptr;
   }
@@ -357,7 +400,7 @@ const char* Chunk::DecodeBytes(uint32_t first, uint32_t count, std::string_view*
     for (; i < end; ++i) total += lengths[i];
   }
   if (total > bytes_size_ || (first + count == rows_ && total != bytes_size_)) return kBadLengths;
-  const char* next = bytes_ + start;
+  const char* next = Text(start, total - start, arena);
   for (uint32_t i = 0; i < count; ++i) {
     out[i] = {next, lengths[i]};
     next += lengths[i];
@@ -365,7 +408,8 @@ const char* Chunk::DecodeBytes(uint32_t first, uint32_t count, std::string_view*
   return nullptr;
 }
 
-Status Chunk::Decode(uint32_t first, uint32_t count, size_t at, ColumnVector* column) const {
+Status Chunk::Decode(uint32_t first, uint32_t count, size_t at, ColumnVector* column,
+                     Arena* arena) const {
   if (first > rows_ || count > rows_ - first || at + count > column->size() ||
       column->physical() != PhysicalOfEncoding(encoding_)) {
     return BadChunk("it has too few rows");
@@ -406,9 +450,10 @@ Status Chunk::Decode(uint32_t first, uint32_t count, size_t at, ColumnVector* co
         return BadChunk(wrong);
       }
       break;
-    case ChunkEncoding::kBytes: {
+    case ChunkEncoding::kBytes:
+    case ChunkEncoding::kLetters: {
       std::string_view* out = column->bytes() + at;
-      if (const char* wrong = DecodeBytes(first, count, out); wrong != nullptr) {
+      if (const char* wrong = DecodeBytes(first, count, out, arena); wrong != nullptr) {
         return BadChunk(wrong);
       }
       if (!checked_) break;
@@ -432,17 +477,20 @@ Status Chunk::Decode(uint32_t first, uint32_t count, size_t at, ColumnVector* co
   return Status();
 }
 
-Status Chunk::Gather(std::span<const uint32_t> rows, size_t at, ColumnVector* column) const {
+Status Chunk::Gather(std::span<const uint32_t> rows, size_t at, ColumnVector* column,
+                     Arena* arena) const {
   if (at + rows.size() > column->size() || column->physical() != PhysicalOfEncoding(encoding_)) {
     return BadChunk("it has too few rows");
   }
   if (rows.empty()) return Status();
   // From this many on one pass over all lengths costs less than finding each row's bytes.
   constexpr size_t kManyRows = 32;
-  if (encoding_ == ChunkEncoding::kBytes && rows.size() >= kManyRows && rows.back() < rows_) {
+  const bool has_lengths =
+      encoding_ == ChunkEncoding::kBytes || encoding_ == ChunkEncoding::kLetters;
+  if (has_lengths && rows.size() >= kManyRows && rows.back() < rows_) {
     std::string_view values[kMaxPageRows];
     const uint32_t first = rows.front();
-    const char* wrong = DecodeBytes(first, rows.back() + 1 - first, values);
+    const char* wrong = DecodeBytes(first, rows.back() + 1 - first, values, arena);
     if (wrong != nullptr) return BadChunk(wrong);
     for (size_t i = 0; i < rows.size(); ++i) {
       if (IsNull(rows[i])) {
@@ -465,7 +513,7 @@ Status Chunk::Gather(std::span<const uint32_t> rows, size_t at, ColumnVector* co
     } else if (column->physical() == Physical::kDouble) {
       column->Set(at + i, Datum::Double(DoubleAt(row)));
     } else {
-      CELLAR_TRY_ASSIGN(Datum value, Get(row));
+      CELLAR_TRY_ASSIGN(Datum value, Get(row, arena));
       column->Set(at + i, value);
     }
   }

@@ -200,7 +200,8 @@ const char* Chunk::FilterDictionary(const ValueFilter& filter, uint32_t first, u
 const char* Chunk::FilterBytes(const ValueFilter& filter, uint32_t first, uint32_t count,
                                uint8_t* mask) const {
   std::string_view values[kMaxPageRows];
-  if (const char* wrong = DecodeBytes(first, count, values); wrong != nullptr) return wrong;
+  Arena arena;
+  if (const char* wrong = DecodeBytes(first, count, values, &arena); wrong != nullptr) return wrong;
   if (IsOrderedByBytes(type_)) {
     const std::string_view constant = filter.value.bytes();
     const bool equality = filter.op == FilterOp::kEqual || filter.op == FilterOp::kNotEqual;
@@ -276,7 +277,8 @@ Status Chunk::Filter(const ValueFilter& filter, uint32_t first, uint32_t count,
     }
     case ChunkEncoding::kDouble: FilterDoubles(filter, first, count, mask); break;
     case ChunkEncoding::kDictionary: wrong = FilterDictionary(filter, first, count, mask); break;
-    case ChunkEncoding::kBytes: wrong = FilterBytes(filter, first, count, mask); break;
+    case ChunkEncoding::kBytes:
+    case ChunkEncoding::kLetters: wrong = FilterBytes(filter, first, count, mask); break;
   }
   return wrong == nullptr ? Status() : BadChunk(wrong);
 }

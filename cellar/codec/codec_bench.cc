@@ -251,7 +251,8 @@ RowBatch PageBatch(size_t rows) {
   batch.Reset(types);
   for (size_t i = 0; i < rows; ++i) {
     const std::string word = "word " + std::to_string(random.Below(20));
-    const std::string text(20 + random.Below(25), static_cast<char>('a' + random.Below(26)));
+    std::string text(20 + random.Below(25), ' ');
+    for (char& c : text) c = static_cast<char>('a' + random.Below(26));
     Datum code = Datum::Int(static_cast<int64_t>(random.Bits() >> 24));
     if (random.OneIn(10)) code = Datum();
     const auto cents = static_cast<double>(random.Below(10000000));
@@ -310,10 +311,12 @@ void DecodeChunk(benchmark::State& state) {
   (void)view.Parse(page);
   ColumnVector column(batch.column(at).type());
   column.Resize(1024);
+  Arena arena;
   for (auto _ : state) {
+    arena.Reset();
     Chunk chunk;
     (void)view.GetChunk(at, column.type(), &chunk);
-    benchmark::DoNotOptimize(chunk.Decode(0, 1024, 0, &column).ok());
+    benchmark::DoNotOptimize(chunk.Decode(0, 1024, 0, &column, &arena).ok());
     benchmark::ClobberMemory();
   }
   CountRows(state, 1024);
@@ -349,8 +352,10 @@ void GetFromChunk(benchmark::State& state) {
   Chunk chunk;
   (void)view.GetChunk(at, batch.column(at).type(), &chunk);
   uint32_t row = 0;
+  Arena arena;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(chunk.Get(row).ok());
+    arena.Reset();
+    benchmark::DoNotOptimize(chunk.Get(row, &arena).ok());
     row = (row + 37) % 1024;
   }
 }

@@ -156,9 +156,9 @@ TEST(Golden, Patches) {
   }
 }
 
-TEST(Golden, Pages) {
+void ExpectGoldenPages(const std::string& name) {
   Arena arena;
-  for (const std::vector<std::string>& line : ReadGolden("page.golden", 6)) {
+  for (const std::vector<std::string>& line : ReadGolden(name, 6)) {
     SCOPED_TRACE(::testing::PrintToString(line));
     std::vector<RowColumn> columns;
     std::vector<Type> types;
@@ -218,12 +218,17 @@ TEST(Golden, Pages) {
       ASSERT_TRUE(status.ok()) << status.ToString();
       ColumnVector column(types[i]);
       column.Resize(count);
-      ASSERT_TRUE(chunk.Decode(0, static_cast<uint32_t>(count), 0, &column).ok());
+      ASSERT_TRUE(chunk.Decode(0, static_cast<uint32_t>(count), 0, &column, &arena).ok());
       for (size_t row = 0; row < count; ++row) {
         EXPECT_EQ(TextOf(column.Get(row), types[i]), TextOf(values[i][row], types[i]));
       }
     }
   }
+}
+
+TEST(Golden, Pages) {
+  ExpectGoldenPages("page.golden");
+  ExpectGoldenPages("page_2.golden");
 }
 
 }  // namespace

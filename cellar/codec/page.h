@@ -9,7 +9,7 @@
 // fence, whether they are there or not: a reader that holds a page whose fence is not above the key
 // it looks for has the wrong page.
 //
-// The bytes are specified in docs/formats/page.md (version 1). Changing any of them is a format
+// The bytes are specified in docs/formats/page.md (version 2). Changing any of them is a format
 // change, not an edit. Everything that comes from disk is checked before it is used: bytes that
 // make no sense are kCorruption, whatever they are.
 #pragma once
@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cellar/base/arena.h"
 #include "cellar/base/status.h"
 #include "cellar/codec/row.h"
 #include "cellar/types/batch.h"
@@ -44,6 +45,7 @@ enum class ChunkEncoding : uint8_t {
   kDouble = 4,      // double: 8 bytes
   kDictionary = 5,  // bytes: at most 256 different values, a code each
   kBytes = 6,       // bytes: lengths, then the bytes
+  kLetters = 7,     // bytes of at most 64 different ones: lengths, then 1 to 6 bits a byte
 };
 
 // Does a chunk hold rows that pass a filter, as far as its header tells?
@@ -66,20 +68,26 @@ class Chunk {
   // when they are not known.
   bool Bounds(Datum* least, Datum* greatest) const;
   // Of kDictionary: the number of entries; else 0.
-  uint32_t dictionary_size() const { return entries_; }
+  uint32_t dictionary_size() const {
+    return encoding_ == ChunkEncoding::kDictionary ? entries_ : 0;
+  }
   // One or two words for people, as "frame, 2 bytes", "dictionary of 20".
   std::string Describe() const;
 
   // Writes rows [first, first + count) of the chunk to rows at.. of `column`, which has that size
-  // and the chunk's physical form. Bytes are borrowed from the page. When the column is kBytes,
-  // at == 0, count is the column's whole size and the encoding is kDictionary, the column gets its
-  // dictionary too (ColumnVector::SetDictionary). Cost: 0.2-0.5 ns a value for narrow frames, about
-  // 1 ns for bytes.
-  Status Decode(uint32_t first, uint32_t count, size_t at, ColumnVector* column) const;
+  // and the chunk's physical form. Bytes are borrowed from the page, or, if borrows_page() is
+  // false, from the arena. When the column is kBytes, at == 0, count is the column's whole size and
+  // the encoding is kDictionary, the column gets its dictionary too (ColumnVector::SetDictionary).
+  // Cost: 0.2-0.5 ns a value for narrow frames, about 1 ns for bytes; letters 0.05 ns each.
+  Status Decode(uint32_t first, uint32_t count, size_t at, ColumnVector* column,
+                Arena* arena) const;
   // The same for single rows, ascending.
-  Status Gather(std::span<const uint32_t> rows, size_t at, ColumnVector* column) const;
-  // One value, borrowed from the page. `row` < rows().
-  Result<Datum> Get(uint32_t row) const;
+  Status Gather(std::span<const uint32_t> rows, size_t at, ColumnVector* column,
+                Arena* arena) const;
+  // One value, borrowed in the same way. `row` < rows().
+  Result<Datum> Get(uint32_t row, Arena* arena) const;
+  // Do values point into the page?
+  bool borrows_page() const { return encoding_ != ChunkEncoding::kLetters; }
 
   // Starts loading what Gather and Get need of a row: reading several columns of one row, the
   // misses of all of them are then waited for together.
@@ -107,10 +115,14 @@ class Chunk {
   const char* ParseDoubles(std::string_view payload);
   const char* ParseDictionary(std::string_view payload);
   const char* ParseBytes(std::string_view payload);
+  const char* ParseLetters(std::string_view payload);
+  // Bytes [at, at + size) of all values' bytes, which are there.
+  const char* Text(uint64_t at, uint64_t size, Arena* arena) const;
   void DecodeNulls(uint32_t first, uint32_t count, uint8_t* out) const;
   const char* DecodeDictionary(uint32_t first, uint32_t count, size_t at,
                                ColumnVector* column) const;
-  const char* DecodeBytes(uint32_t first, uint32_t count, std::string_view* out) const;
+  const char* DecodeBytes(uint32_t first, uint32_t count, std::string_view* out,
+                          Arena* arena) const;
   void FilterDoubles(const ValueFilter& filter, uint32_t first, uint32_t count,
                      uint8_t* mask) const;
   const char* FilterDictionary(const ValueFilter& filter, uint32_t first, uint32_t count,
@@ -122,18 +134,19 @@ class Chunk {
   ChunkEncoding encoding_ = ChunkEncoding::kFrame;
   uint8_t code_bits_ = 0;
   uint8_t exponent_ = 0;  // kDecimal
-  bool wide_ = false;     // kDictionary, kBytes: offsets are u32, not u16
+  bool wide_ = false;     // kDictionary, kBytes, kLetters: offsets are u32, not u16
   bool checked_ = false;  // values are numerics or arrays
   uint16_t rows_ = 0;
   uint16_t null_count_ = 0;
-  uint32_t entries_ = 0;      // kDictionary
-  uint32_t base_length_ = 0;  // kBytes
-  uint32_t bytes_size_ = 0;   // of bytes_
+  uint32_t entries_ = 0;      // kDictionary; kLetters: different letters
+  uint32_t base_length_ = 0;  // kBytes, kLetters
+  uint32_t bytes_size_ = 0;   // of bytes_; kLetters: of all values
   size_t size_ = 0;
   const char* nulls_ = nullptr;    // bits; null when no row is NULL
   const char* codes_ = nullptr;    // of kDouble: the values
-  const char* offsets_ = nullptr;  // kDictionary: ends of entries; kBytes: of every 32nd row
+  const char* offsets_ = nullptr;  // kDictionary: ends of entries; else of every 32nd row
   const char* bytes_ = nullptr;
+  const char* letters_ = nullptr;  // kLetters: the different ones
   // Of kDouble the bits of doubles, of kDecimal the integers. least_ is the base of codes.
   int64_t least_ = 0, greatest_ = 0;
   int64_t step_ = 0;  // kSequence

@@ -78,6 +78,8 @@ class Builder {
   bool AppendBytes(const std::string_view* values);
   bool FindDictionary(const std::string_view* values, size_t plain_bytes);
   void AppendDictionary();
+  bool FindLetters(const std::string_view* values, uint64_t total);
+  void PackLetters(const std::string_view* values, uint64_t total);
   bool is_null(size_t i) const { return has_nulls_ && nulls_[i] != 0; }
 
   const size_t rows_;
@@ -92,6 +94,10 @@ class Builder {
   std::string_view entries_[256];
   size_t entry_count_ = 0;
   size_t entry_bytes_ = 0;
+  // FindLetters': those that there are, ascending, and the code of each byte.
+  uint8_t letters_[kMaxLetters];
+  uint8_t letter_codes_[256];
+  uint32_t letter_count_ = 0;
 };
 
 void Builder::AppendHeader(ChunkEncoding encoding, uint32_t bits, uint32_t extra, bool wide) {
@@ -290,6 +296,82 @@ void Builder::AppendDictionary() {
   AppendCodes(codes_, rows_, bits, out_);
 }
 
+// The share of the first bytes that a block compressor would replace by references to earlier ones:
+// those of repeated words of four bytes.
+double RepeatedShare(const std::string_view* values, size_t rows) {
+  constexpr size_t kSampleBytes = 4096, kWord = 4, kSlots = 1024;
+  char sample[kSampleBytes];
+  size_t size = 0;
+  for (size_t i = 0; i < rows && size < kSampleBytes; ++i) {
+    const size_t n = std::min(values[i].size(), kSampleBytes - size);
+    if (n > 0) std::memcpy(sample + size, values[i].data(), n);
+    size += n;
+  }
+  uint16_t places[kSlots] = {};
+  size_t repeated = 0;
+  for (size_t at = 0; at + kWord <= size;) {
+    const auto word = Load<uint32_t>(sample + at);
+    uint16_t& place = places[word * 2654435761U >> 22];
+    const size_t before = place;
+    place = static_cast<uint16_t>(at);
+    if (before >= at || Load<uint32_t>(sample + before) != word) {
+      ++at;
+      continue;
+    }
+    size_t n = kWord;
+    while (at + n < size && sample[before + n] == sample[at + n]) ++n;
+    repeated += n;
+    at += n;
+  }
+  return size == 0 ? 0 : static_cast<double>(repeated) / static_cast<double>(size);
+}
+
+// Fills letters_ and letter_codes_. False when bytes as they are, which engines may compress, are
+// likely to be smaller, or hardly larger.
+bool Builder::FindLetters(const std::string_view* values, uint64_t total) {
+  constexpr uint64_t kLeastBytes = 512;
+  // A repeated byte costs a compressor about a third of what it replaces.
+  constexpr double kCompressed = 0.7;
+  if (total < kLeastBytes || total > UINT32_MAX - kLettersPerGroup) return false;
+  bool there[256] = {};
+  for (size_t i = 0; i < rows_; ++i) {
+    if (is_null(i)) continue;
+    for (char c : values[i]) there[static_cast<uint8_t>(c)] = true;
+  }
+  letter_count_ = 0;
+  for (size_t c = 0; c < 256; ++c) {
+    if (!there[c]) continue;
+    if (letter_count_ == kMaxLetters) return false;
+    letter_codes_[c] = static_cast<uint8_t>(letter_count_);
+    letters_[letter_count_++] = static_cast<uint8_t>(c);
+  }
+  const uint32_t bits = LetterBits(letter_count_);
+  const size_t bytes = 4 + letter_count_ + LettersBytes(bits, total);
+  if (bytes * 8 > total * 7) return false;
+  const double saved = 1 - static_cast<double>(bytes) / static_cast<double>(total);
+  return null_count_ == rows_ || RepeatedShare(values, rows_) * kCompressed < saved;
+}
+
+void Builder::PackLetters(const std::string_view* values, uint64_t total) {
+  out_->append(reinterpret_cast<const char*>(letters_), letter_count_);
+  const uint32_t bits = LetterBits(letter_count_);
+  char* to = Grow(out_, LettersBytes(bits, total));
+  uint64_t group = 0;
+  uint32_t filled = 0;
+  for (size_t i = 0; i < rows_; ++i) {
+    if (is_null(i)) continue;
+    for (char c : values[i]) {
+      group |= uint64_t{letter_codes_[static_cast<uint8_t>(c)]} << (filled * bits);
+      if (++filled < kLettersPerGroup) continue;
+      Store(group, to);
+      to += bits;
+      group = 0;
+      filled = 0;
+    }
+  }
+  if (filled > 0) Store(group, to);
+}
+
 bool Builder::AppendBytes(const std::string_view* values) {
   uint64_t total = 0;
   size_t least = SIZE_MAX;
@@ -312,8 +394,14 @@ bool Builder::AppendBytes(const std::string_view* values) {
     return true;
   }
   if (out_->size() + head + total > limit_bytes_) return false;
-  AppendHeader(ChunkEncoding::kBytes, bits, 0, wide);
+  const bool letters = FindLetters(values, total);
+  if (letters) {
+    AppendHeader(ChunkEncoding::kLetters, bits, letter_count_ - 1, wide);
+  } else {
+    AppendHeader(ChunkEncoding::kBytes, bits, 0, wide);
+  }
   AppendFixed(static_cast<uint32_t>(least), out_);
+  if (letters) AppendFixed(static_cast<uint32_t>(total), out_);
   if (bits > 0) {
     for (size_t i = 0; i < rows_; ++i) codes_[i] = (is_null(i) ? 0 : values[i].size()) - least;
     AppendCodes(codes_, rows_, bits, out_);
@@ -328,6 +416,10 @@ bool Builder::AppendBytes(const std::string_view* values) {
       }
     }
     start += codes_[i] + least;
+  }
+  if (letters) {
+    PackLetters(values, total);
+    return true;
   }
   char* to = Grow(out_, total);
   for (size_t i = 0; i < rows_; ++i) {

@@ -57,6 +57,17 @@ inline size_t CodeBytes(uint32_t bits, size_t rows) {
   return padded ? bytes + 8 - bits / 8 : bytes;
 }
 
+// Letters lie in groups of eight, which are as many bytes as a letter has bits, and are read eight
+// bytes at a time.
+inline constexpr uint32_t kLettersPerGroup = 8;
+inline constexpr uint32_t kMaxLetters = 64;
+inline uint32_t LetterBits(uint32_t different_letters) {
+  return different_letters <= 2 ? 1 : static_cast<uint32_t>(std::bit_width(different_letters - 1));
+}
+inline size_t LettersBytes(uint32_t bits, size_t letters) {
+  return letters == 0 ? 0 : (letters + kLettersPerGroup - 1) / kLettersPerGroup * bits + 8 - bits;
+}
+
 inline uint64_t CodeAt(const char* codes, uint32_t bits, size_t row) {
   switch (bits) {
     case 0: return 0;
@@ -91,6 +102,9 @@ struct CodeLoops {
   // mask[i] &= (least <= code <= greatest) != negate; least <= greatest.
   void (*range)(const char* codes, uint32_t bits, size_t first, size_t count, uint64_t least,
                 uint64_t greatest, bool negate, uint8_t* mask);
+  // out = alphabet[code] for groups of eight letters of 1 to 6 bits; reads 8 - bits bytes beyond.
+  void (*letters)(const char* packed, uint32_t bits, size_t groups,
+                  const uint8_t (&alphabet)[kMaxLetters], char* out);
 };
 const CodeLoops& PortableLoops();
 // Null when this processor or build lacks it.

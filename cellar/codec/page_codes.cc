@@ -4,6 +4,7 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define CELLAR_HAS_AVX2 1
+#include <immintrin.h>
 #else
 #define CELLAR_HAS_AVX2 0
 #endif
@@ -168,8 +169,59 @@ CELLAR_LOOP void RangeLoop(const char* codes, uint32_t bits, size_t first, size_
   });
 }
 
+CELLAR_LOOP uint64_t LettersMask(uint32_t bits) {
+  return ((uint64_t{1} << bits) - 1) * 0x0101010101010101ULL;
+}
+
+void PortableLetters(const char* packed, uint32_t bits, size_t groups,
+                     const uint8_t (&alphabet)[kMaxLetters], char* out) {
+  const uint64_t mask = (uint64_t{1} << bits) - 1;
+  for (size_t g = 0; g < groups; ++g, packed += bits, out += kLettersPerGroup) {
+    auto codes = Load<uint64_t>(packed);
+    for (size_t i = 0; i < kLettersPerGroup; ++i, codes >>= bits) {
+      out[i] = static_cast<char>(alphabet[codes & mask]);
+    }
+  }
+}
+
+#if CELLAR_HAS_AVX2
+// Bits are spread by pdep, letters looked up by shuffles of 16 each; the code's upper bits choose
+// among the shuffles.
+__attribute__((target("avx2,bmi,bmi2"))) void Avx2Letters(const char* packed, uint32_t bits,
+                                                          size_t groups,
+                                                          const uint8_t (&alphabet)[kMaxLetters],
+                                                          char* out) {
+  const uint64_t mask = LettersMask(bits);
+  const auto table = [&](size_t i) __attribute__((target("avx2,bmi,bmi2"))) {
+    return _mm256_broadcastsi128_si256(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(alphabet + 16 * i)));
+  };
+  const __m256i first = table(0), second = table(1), third = table(2), fourth = table(3);
+  size_t g = 0;
+  for (; g + 4 <= groups; g += 4, packed += 4 * bits, out += 32) {
+    // Not by way of memory: a wide load of what was just stored in parts waits for it.
+    const auto spread = [&](size_t i) __attribute__((target("avx2,bmi,bmi2"))) {
+      return static_cast<int64_t>(_pdep_u64(Load<uint64_t>(packed + i * bits), mask));
+    };
+    const __m256i codes = _mm256_set_epi64x(spread(3), spread(2), spread(1), spread(0));
+    __m256i letters = _mm256_shuffle_epi8(first, codes);
+    if (bits > 4) {
+      const __m256i bit4 = _mm256_slli_epi16(codes, 3);
+      letters = _mm256_blendv_epi8(letters, _mm256_shuffle_epi8(second, codes), bit4);
+      if (bits > 5) {
+        const __m256i upper = _mm256_blendv_epi8(_mm256_shuffle_epi8(third, codes),
+                                                 _mm256_shuffle_epi8(fourth, codes), bit4);
+        letters = _mm256_blendv_epi8(letters, upper, _mm256_slli_epi16(codes, 2));
+      }
+    }
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), letters);
+  }
+  PortableLetters(packed, bits, groups - g, alphabet, out);
+}
+#endif
+
 // The loops as functions, with what attributes `target` says.
-#define CELLAR_LOOPS(name, target)                                                            \
+#define CELLAR_LOOPS(name, target, letters)                                                   \
   struct name {                                                                               \
     target static void Ints(const char* codes, uint32_t bits, size_t first, size_t count,     \
                             uint64_t base, int64_t* out) {                                    \
@@ -191,12 +243,12 @@ CELLAR_LOOP void RangeLoop(const char* codes, uint32_t bits, size_t first, size_
                              uint64_t least, uint64_t greatest, bool negate, uint8_t* mask) { \
       RangeLoop(codes, bits, first, count, least, greatest, negate, mask);                    \
     }                                                                                         \
-    static constexpr CodeLoops kLoops = {Ints, Decimals, Lengths, Bytes, Range};              \
+    static constexpr CodeLoops kLoops = {Ints, Decimals, Lengths, Bytes, Range, letters};     \
   }
 
-CELLAR_LOOPS(Portable, );
+CELLAR_LOOPS(Portable, , PortableLetters);
 #if CELLAR_HAS_AVX2
-CELLAR_LOOPS(Avx2, __attribute__((target("avx2,bmi,bmi2"))));
+CELLAR_LOOPS(Avx2, __attribute__((target("avx2,bmi,bmi2"))), Avx2Letters);
 #endif
 
 }  // namespace

@@ -50,6 +50,8 @@ std::vector<Datum> RandomColumn(Type type, size_t rows, RandomValues* random, Ar
   const int64_t step = static_cast<int64_t>(random->Below(7)) - 3;
   const double power = kPowers[random->Below(std::size(kPowers))];
   const uint64_t spread = uint64_t{1} << random->Below(63);
+  const uint64_t different_letters = 1 + random->Below(random->OneIn(2) ? 70 : 10);
+  const size_t longest = random->Below(100);
   for (size_t i = 0; i < rows; ++i) {
     const bool is_null =
         nulls == 3 || (nulls == 1 && random->OneIn(20)) || (nulls == 2 && random->OneIn(2));
@@ -63,6 +65,15 @@ std::vector<Datum> RandomColumn(Type type, size_t rows, RandomValues* random, Ar
     } else if (shape == 3 && integer) {
       const uint64_t sum = static_cast<uint64_t>(base) + i * static_cast<uint64_t>(step);
       values.push_back(Datum::Int(static_cast<int64_t>(sum)));
+    } else if (shape >= 2 && !type.array &&
+               (type.id == TypeId::kText || type.id == TypeId::kBytea)) {
+      // Letters of few different kinds.
+      const size_t size = shape == 2 ? longest : random->Below(longest + 1);
+      char* bytes = arena->Allocate(size);
+      for (size_t k = 0; k < size; ++k) {
+        bytes[k] = static_cast<char>('A' + random->Below(different_letters));
+      }
+      values.push_back(Datum::Bytes({bytes, size}));
     } else if (shape >= 2 && PhysicalOf(type) == Physical::kDouble) {
       const auto n = static_cast<double>(random->IntegerIn(-(int64_t{1} << 50), int64_t{1} << 50));
       values.push_back(Datum::Double(random->OneIn(500) ? -0.0 : n / power));
@@ -134,14 +145,15 @@ void ExpectColumn(const Chunk& chunk, const ColumnVector& expected, RandomValues
   const Type type = expected.type();
   const auto rows = static_cast<uint32_t>(expected.size());
   SCOPED_TRACE(FormatType(type) + " as " + chunk.Describe());
+  Arena arena;
   ColumnVector column(type);
   column.Resize(rows);
-  Status status = chunk.Decode(0, rows, 0, &column);
+  Status status = chunk.Decode(0, rows, 0, &column, &arena);
   ASSERT_TRUE(status.ok()) << status.ToString();
   uint32_t nulls = 0;
   for (uint32_t row = 0; row < rows; ++row) {
     ASSERT_TRUE(SameBits(column.Get(row), expected.Get(row), type)) << row;
-    Result<Datum> one = chunk.Get(row);
+    Result<Datum> one = chunk.Get(row, &arena);
     ASSERT_TRUE(one.ok()) << one.status().ToString();
     ASSERT_TRUE(SameBits(*one, expected.Get(row), type)) << row;
     nulls += expected.IsNull(row) ? 1 : 0;
@@ -158,7 +170,7 @@ void ExpectColumn(const Chunk& chunk, const ColumnVector& expected, RandomValues
     const auto count = static_cast<uint32_t>(random->Below(rows - first + 1));
     column.Reset(type);
     column.Resize(count + 3);
-    ASSERT_TRUE(chunk.Decode(first, count, 2, &column).ok());
+    ASSERT_TRUE(chunk.Decode(first, count, 2, &column, &arena).ok());
     for (uint32_t i = 0; i < count; ++i) {
       ASSERT_TRUE(SameBits(column.Get(2 + i), expected.Get(first + i), type)) << first + i;
     }
@@ -168,13 +180,13 @@ void ExpectColumn(const Chunk& chunk, const ColumnVector& expected, RandomValues
     }
     column.Reset(type);
     column.Resize(some.size() + 1);
-    ASSERT_TRUE(chunk.Gather(some, 1, &column).ok());
+    ASSERT_TRUE(chunk.Gather(some, 1, &column, &arena).ok());
     for (size_t i = 0; i < some.size(); ++i) {
       ASSERT_TRUE(SameBits(column.Get(1 + i), expected.Get(some[i]), type)) << some[i];
     }
   }
-  EXPECT_FALSE(chunk.Decode(rows, 1, 0, &column).ok());
-  EXPECT_FALSE(chunk.Get(rows).ok());
+  EXPECT_FALSE(chunk.Decode(rows, 1, 0, &column, &arena).ok());
+  EXPECT_FALSE(chunk.Get(rows, &arena).ok());
 
   Datum least;
   Datum greatest;
@@ -366,12 +378,13 @@ bool ReadAll(std::string_view bytes, const std::vector<Type>& types, std::string
       good = false;
       continue;
     }
+    Arena arena;
     ColumnVector column(types[i]);
     column.Resize(view.rows());
-    const bool whole = chunk.Decode(0, view.rows(), 0, &column).ok();
+    const bool whole = chunk.Decode(0, view.rows(), 0, &column, &arena).ok();
     good = good && whole;
     for (uint32_t row = 0; row < view.rows(); ++row) {
-      Result<Datum> value = chunk.Get(row);
+      Result<Datum> value = chunk.Get(row, &arena);
       if (whole) {
         EXPECT_TRUE(value.ok());
         if (!value.ok()) return false;
@@ -450,8 +463,8 @@ TEST(Page, HoldsValuesOfAnySizeAndAnyNumberOfColumns) {
   ASSERT_TRUE(view.Parse(sample.page).ok());
   Chunk chunk;
   ASSERT_TRUE(view.GetChunk(4095, types[0], &chunk).ok());
-  EXPECT_EQ(chunk.Get(0)->int_value(), 4095);
-  EXPECT_TRUE(chunk.Get(1)->is_null());
+  EXPECT_EQ(chunk.Get(0, nullptr)->int_value(), 4095);
+  EXPECT_TRUE(chunk.Get(1, nullptr)->is_null());
 }
 
 TEST(Page, AppendsOrLeavesAlone) {
@@ -491,7 +504,7 @@ TEST(Page, AppendsOrLeavesAlone) {
   ASSERT_TRUE(view.VerifyChecksum().ok());
   Chunk chunk;
   ASSERT_TRUE(view.GetChunk(0, MakeType(TypeId::kInt4), &chunk).ok());
-  EXPECT_EQ(chunk.Get(1)->int_value(), 9);
+  EXPECT_EQ(chunk.Get(1, nullptr)->int_value(), 9);
 }
 
 struct EncodingCase {
@@ -538,6 +551,62 @@ TEST(Page, ChoosesTheSmallestEncoding) {
     Chunk chunk;
     ASSERT_TRUE(view.GetChunk(0, type, &chunk).ok());
     EXPECT_EQ(chunk.Describe(), c.encoding);
+  }
+}
+
+TEST(Page, PacksLettersUnlessTheyRepeatEnoughToBeCompressed) {
+  RandomValues random(1);
+  const Type text = MakeType(TypeId::kText);
+  const auto describe = [&](const std::vector<std::string>& strings) {
+    std::vector<Datum> values;
+    for (const std::string& string : strings) values.push_back(Datum::Bytes(string));
+    Sample sample = MakeSample({text}, {values}, values.size());
+    Encode(&sample);
+    ExpectPage(sample, &random);
+    PageView view;
+    Chunk chunk;
+    EXPECT_TRUE(view.Parse(sample.page).ok() && view.GetChunk(0, text, &chunk).ok());
+    return chunk.Describe();
+  };
+  const auto strings = [&](uint64_t letters, size_t count, const std::string& head) {
+    std::vector<std::string> out;
+    for (size_t i = 0; i < count; ++i) {
+      out.push_back(head);
+      for (size_t k = 0; k < 20; ++k) out.back() += static_cast<char>(' ' + random.Below(letters));
+    }
+    return out;
+  };
+  EXPECT_EQ(describe(strings(16, 300, "")), "letters, 16 of them");
+  EXPECT_EQ(describe(strings(64, 300, "")), "letters, 64 of them");
+  EXPECT_EQ(describe(strings(65, 300, "")), "bytes");
+  EXPECT_EQ(describe(strings(32, 20, "")), "bytes");  // too few
+  EXPECT_EQ(describe(strings(20, 300, "")), "letters, 20 of them");
+  EXPECT_EQ(describe(strings(20, 300, "0123456789 0123456789 0123456789 ")), "bytes");
+}
+
+TEST(PageCodes, BothVersionsOfLettersAgreeWithSingleOnes) {
+  const internal::CodeLoops* fast = internal::Avx2Loops();
+  RandomValues random(1);
+  for (uint32_t bits = 1; bits <= 6; ++bits) {
+    for (size_t groups = 0; groups < 70; ++groups) {
+      std::vector<char> packed(internal::LettersBytes(bits, groups * 8) + 1);
+      for (char& c : packed) c = static_cast<char>(random.Bits());
+      uint8_t alphabet[internal::kMaxLetters];
+      for (uint8_t& c : alphabet) c = static_cast<uint8_t>(random.Bits());
+      for (const internal::CodeLoops* loops : {&internal::PortableLoops(), fast}) {
+        if (loops == nullptr) continue;
+        std::vector<char> out(groups * 8);
+        loops->letters(packed.data(), bits, groups, alphabet, out.data());
+        for (size_t i = 0; i < out.size(); ++i) {
+          uint32_t code = 0;
+          for (uint32_t bit = 0; bit < bits; ++bit) {
+            const size_t at = i * bits + bit;
+            code |= (static_cast<uint8_t>(packed[at / 8]) >> (at % 8) & 1U) << bit;
+          }
+          ASSERT_EQ(static_cast<uint8_t>(out[i]), alphabet[code]) << bits << " " << i;
+        }
+      }
+    }
   }
 }
 

@@ -195,8 +195,9 @@ Status PageCheck::ExamineChunk(uint32_t place, const codec::RowColumn& column) {
   codec::Chunk chunk;
   CELLAR_TRY(view_.GetChunk(place, column.type, &chunk));
   scratch_.Reset(column.type);
+  scratch_arena_.Reset();
   scratch_.Resize(view_.rows());
-  CELLAR_TRY(chunk.Decode(0, view_.rows(), 0, &scratch_));
+  CELLAR_TRY(chunk.Decode(0, view_.rows(), 0, &scratch_, &scratch_arena_));
   uint32_t nulls = 0;
   for (size_t row = 0; row < scratch_.size(); ++row) nulls += scratch_.IsNull(row) ? 1 : 0;
   if (nulls != chunk.null_count()) {

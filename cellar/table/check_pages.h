@@ -96,6 +96,7 @@ class PageCheck {
   RowBatch rows_;
   std::vector<uint8_t> covered_;  // by the delta
   ColumnVector scratch_;
+  Arena scratch_arena_;
 };
 
 }  // namespace cellar::table

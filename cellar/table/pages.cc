@@ -116,7 +116,7 @@ Result<PagePlace> FindInPage(const CompiledTable& table, const codec::PageView& 
     CELLAR_TRY(OpenKeyChunk(table, page, &chunk));
     place.row = chunk.LowerBound(key.int_value());
     if (place.row == page.rows()) return place;
-    CELLAR_TRY_ASSIGN(const Datum there, chunk.Get(place.row));
+    CELLAR_TRY_ASSIGN(const Datum there, chunk.Get(place.row, nullptr));
     place.found = !there.is_null() && there.int_value() == key.int_value();
     return place;
   }
@@ -140,7 +140,7 @@ Result<uint32_t> PageLowerBound(const CompiledTable& table, const codec::PageVie
     const uint32_t middle = low + (high - low) / 2;
     int order;
     if (ints) {
-      CELLAR_TRY_ASSIGN(const Datum there, chunk.Get(middle));
+      CELLAR_TRY_ASSIGN(const Datum there, chunk.Get(middle, nullptr));
       key.clear();
       codec::AppendKeyField(there, column, &key);
       order = CompareRowKey({}, key, bound);

@@ -40,7 +40,7 @@ class PageRefs {
       out->append(page_->key_suffix(row));
       return Status();
     }
-    CELLAR_TRY_ASSIGN(const Datum key, keys_.Get(row));
+    CELLAR_TRY_ASSIGN(const Datum key, keys_.Get(row, nullptr));
     codec::AppendKeyField(key, *column_, out);
     return Status();
   }
@@ -81,8 +81,9 @@ Status ScanCodec::DecodePageColumns(const codec::PageView& page, size_t count, s
     }
     for (size_t i = first; i < end; ++i) {
       ColumnVector* column = &batch->column(plan->steps[i].position);
-      CELLAR_TRY(decode(chunks[i - first], column));
-      if ((copy || copy_) && column->physical() == Physical::kBytes) {
+      const codec::Chunk& chunk = chunks[i - first];
+      CELLAR_TRY(decode(chunk, column));
+      if ((copy || copy_) && column->physical() == Physical::kBytes && chunk.borrows_page()) {
         CopyBytes(first_row, count, column, batch->arena());
       }
     }
@@ -111,7 +112,7 @@ Status ScanCodec::DecodePage(const codec::PageView& page, uint32_t first, uint32
   return DecodePageColumns(
       page, count, first_row, copy, batch,
       [&](const codec::Chunk& chunk, ColumnVector* column) {
-        return chunk.Decode(first, count, first_row, column);
+        return chunk.Decode(first, count, first_row, column, batch->arena());
       },
       [&](size_t i) { return first + static_cast<uint32_t>(i); });
 }
@@ -121,7 +122,7 @@ Status ScanCodec::DecodePageRows(const codec::PageView& page, std::span<const ui
   return DecodePageColumns(
       page, rows.size(), first_row, copy, batch,
       [&](const codec::Chunk& chunk, ColumnVector* column) {
-        return chunk.Gather(rows, first_row, column);
+        return chunk.Gather(rows, first_row, column, batch->arena());
       },
       [&](size_t i) { return rows[i]; });
 }
