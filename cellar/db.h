@@ -34,6 +34,7 @@ namespace cellar {
 
 class Connection;
 class Statement;
+class TableStore;  // cellar/table.h
 
 struct OpenOptions {
   bool create_if_missing = true;
@@ -72,6 +73,9 @@ class Database {
 
   // Cost: microseconds; connections are many as threads are many. Errors: 3D000 unknown database.
   Result<std::unique_ptr<Connection>> Connect(const ConnectOptions& options = {});
+  // The tables without SQL, as the role options.user sees them: include cellar/table.h. Must not
+  // outlive the database. on_notice is of no use here. Cost and errors as Connect's.
+  Result<std::unique_ptr<TableStore>> Tables(const ConnectOptions& options = {});
   // Running statements stop with 57P01, and so do later ones. From any thread.
   void Shutdown();
 

@@ -92,7 +92,7 @@ struct ScanOptions {
   std::chrono::milliseconds max_time{0};
   // Of an earlier scan of the same (index, spans, filter, reverse): goes on behind the last row
   // that it had handed out. Valid over restarts and changes of the schema, but 55000 when the index
-  // is gone or its key has changed.
+  // has got other key columns, or columns of another type or direction.
   std::string resume_token = {};
   CallOptions call = {};
 };

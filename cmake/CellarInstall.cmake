@@ -32,7 +32,7 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/cellar/db.h)
                       -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/libcellar.map)
   set(public_headers "")
   cellar_public_headers(cellar/db.h public_headers)
-  cellar_public_headers(cellar/table.h public_headers)
+  cellar_public_headers(cellar/tableapi/mapped.h public_headers)
   list(TRANSFORM public_headers PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE header_files)
   target_sources(libcellar PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR} FILES ${header_files})
   set_target_properties(libcellar PROPERTIES

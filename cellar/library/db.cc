@@ -8,6 +8,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/library/library_internal.h"
+#include "cellar/session/tables.h"
 #include "cellar/store/open.h"
 #include "cellar/types/convert.h"
 
@@ -113,6 +114,14 @@ Result<std::unique_ptr<Connection>> Database::Connect(const ConnectOptions& opti
   CELLAR_TRY_ASSIGN(state->session, session::Session::Open(impl_->database.get(), session));
   // tidy: allow(new) the constructor is private
   return std::unique_ptr<Connection>(new Connection(std::move(state)));
+}
+
+Result<std::unique_ptr<TableStore>> Database::Tables(const ConnectOptions& options) {
+  session::SessionOptions session;
+  session.user = options.user;
+  session.database = options.database;
+  session.settings = options.settings;
+  return session::OpenTables(impl_->database.get(), session);
 }
 
 void Database::Shutdown() { impl_->database->BeginShutdown(); }

@@ -78,8 +78,8 @@ void ParametersToColumns(sql::Expr* expr) {
   });
 }
 
-// Turns the plan of INSERT ... VALUES ($1, ...) into one that inserts rows from outside: its leaf
-// is replaced.
+}  // namespace
+
 Status ReadFromOutside(std::vector<sql::OutputColumn> columns, sql::Plan* plan) {
   sql::PlanNode* node = plan->root.get();
   while (!node->children.empty() && !node->children[0]->children.empty())
@@ -110,6 +110,8 @@ Status ReadFromOutside(std::vector<sql::OutputColumn> columns, sql::Plan* plan) 
   node->children[0] = std::move(source);
   return Status();
 }
+
+namespace {
 
 Status CopyFrom(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& options,
                 ResultSink* sink, uint64_t* rows) {

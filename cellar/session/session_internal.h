@@ -445,6 +445,8 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
 
   std::unique_ptr<TransactionState> transaction;
   bool in_block = false;
+  bool relaxed_commit = false;  // the next commit need not wait for the disk
+  uint64_t last_commit_version = 0;
   bool commits_by_itself = true;  // the running statement, when no block is open
   bool failed = false;
   ast::TransactionModes pending_modes;
@@ -478,6 +480,10 @@ class StatementScope {
 
 // Rows [start, end) of a batch, borrowing its bytes.
 void SliceBatch(const RowBatch& from, size_t start, size_t end, RowBatch* to);
+
+// Turns the plan of INSERT ... VALUES ($1, ...) into one that inserts rows from outside, of these
+// columns: its leaf is replaced. copy.cc.
+Status ReadFromOutside(std::vector<sql::OutputColumn> columns, sql::Plan* plan);
 
 // What SET assigns, as text.
 std::string SettingText(const ast::VariableSetStmt& statement);

@@ -126,9 +126,10 @@ Status Session::Impl::Commit(ResultSink* sink) {
   in_block = false;
   failed = false;
   if (status.ok()) {
-    const bool durable = settings.hot().durable;
+    const bool durable = settings.hot().durable && !relaxed_commit;
     Result<uint64_t> version = ending->kv->Commit(kv::CommitOptions{durable});
     if (version.ok()) {
+      last_commit_version = *version;
       if (ending->editor != nullptr && ending->editor->changed()) {
         db->catalog->Publish(*ending->editor, *version);
         for (catalog::TableId id : ending->dropped_sequences) db->sequences->Remove(id);

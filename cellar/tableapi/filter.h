@@ -54,7 +54,8 @@ class Filter {
 
   // A literal: takes the type of what it is compared with.
   template <typename T>
-  requires(!std::is_same_v<T, Filter> && std::is_constructible_v<Cell, const T&>)
+  requires(std::is_arithmetic_v<T> || std::is_convertible_v<const T&, std::string_view> ||
+           std::is_same_v<T, std::nullptr_t> || std::is_same_v<T, Cell>)
       Filter(const T& value)  // NOLINT: implicit by design
       : Filter(Literal(Cell(value), {})) {}
   // A literal of the SQL type `type` ("" as above): Filter::Literal("2024-02-29", "date").

@@ -72,7 +72,7 @@ Status Execution::Restart(const ExecEnvironment& environment) {
   exec::ExecState& state = impl_->state;
   state.env = environment;
   state.context = environment.context;
-  state.rows_affected = 0;
+  state.rows_affected = state.rows_replaced = 0;
   state.context->exec_parameters.assign(impl_->plan->num_slots, Datum());
   state.context->exec_parameter_types.assign(impl_->plan->num_slots, MakeType(TypeId::kInt8));
   state.context->subplans = impl_->subplans.get();
@@ -101,6 +101,8 @@ Result<const RowBatch*> Execution::Next() {
 }
 
 uint64_t Execution::rows_affected() const { return impl_->state.rows_affected; }
+
+uint64_t Execution::rows_replaced() const { return impl_->state.rows_replaced; }
 
 std::span<const NodeCounters> Execution::counters() const { return impl_->state.counters; }
 

@@ -62,6 +62,8 @@ class Execution {
   Result<const RowBatch*> Next();
   // Rows inserted, updated or deleted so far, or returned by a SELECT.
   uint64_t rows_affected() const;
+  // Of rows_affected, rows of an INSERT that changed one that was there (ON CONFLICT DO UPDATE).
+  uint64_t rows_replaced() const;
   std::span<const NodeCounters> counters() const;
 
   struct Impl;

@@ -225,6 +225,7 @@ class InsertOperator : public ModifyOperator {
     CELLAR_TRY(state_.access().Update(table_, refs, old_rows, stored));
     references->Add(stored);
     if (!referenced->empty()) referenced->AddUpdated(old_rows, stored);
+    if (&node_ == state_.plan->root.get()) state_.rows_replaced += stored.size();
     return Return(stored);
   }
 

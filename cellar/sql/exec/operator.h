@@ -23,6 +23,7 @@ struct ExecState {
   EvalContext* context = nullptr;
   std::vector<NodeCounters> counters;
   uint64_t rows_affected = 0;
+  uint64_t rows_replaced = 0;
 
   // Plan::ctes, computed on first use. A recursive plan's work tables.
   struct Cte {

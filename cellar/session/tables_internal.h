@@ -1,0 +1,193 @@
+// What the files of the table API share. Private to this layer.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cellar/session/session_internal.h"
+#include "cellar/session/tables.h"
+#include "cellar/session/tables_span.h"
+
+namespace cellar::session::tables {
+
+// One way of changing rows of a table, planned: a set of columns and what is done with them.
+struct CompiledWrite {
+  std::shared_ptr<const sql::Plan> plan;
+  std::unique_ptr<sql::Execution> spare;
+  sql::EvalContext context;
+  bool external = false;  // rows come in batches; else one at a time, as parameters
+};
+
+// What a worker knows of a table at one generation of the catalog and one set of privileges.
+struct KnownTable {
+  catalog::TablePtr table;
+  SchemaPtr schema;
+  catalog::NamespaceId database;
+  uint64_t generation = 0, epoch = 0;
+  std::vector<codec::ColumnId> ids;  // by position in the schema
+  std::vector<uint32_t> all;         // every position
+  std::vector<uint8_t> may_select;   // by position: has been checked
+  std::map<std::string, CompiledWrite, std::less<>> writes;
+};
+
+// A session and what was prepared in it. One call at a time has it.
+struct Worker {
+  std::unique_ptr<Session> session;
+  Session::Impl* s = nullptr;
+  std::unordered_map<uint64_t, KnownTable> tables;
+
+  // 42P01 when it is gone; 42501 when the role may not look into its namespace.
+  Result<KnownTable*> Find(catalog::TableId id);
+  // 42501 unless the role may read all of these columns.
+  Status CheckSelect(KnownTable* known, std::span<const uint32_t> positions);
+  // The transaction of the session reads or writes this table.
+  Status Use(const KnownTable& known, bool writes);
+};
+
+class Store;
+class TransactionImpl;
+
+// A worker for the time of a call.
+class Lease {
+ public:
+  Lease() = default;
+  Lease(Lease&& other) noexcept { *this = std::move(other); }
+  Lease& operator=(Lease&& other) noexcept;
+  ~Lease() { Release(); }
+  // Of the call's transaction, or one of the store's. Errors: 25P02, 25000 for a transaction that
+  // has ended; 57014.
+  static Result<Lease> Take(Store* store, const CallOptions& options);
+  void Release();
+  // The worker of a transaction that has ended is another call's by now.
+  void Abandon() { worker_ = nullptr; }
+  Worker* operator->() const { return worker_; }
+  Worker* get() const { return worker_; }
+  // The call is a transaction of its own.
+  bool alone() const { return owned_ != nullptr; }
+
+ private:
+  Store* store_ = nullptr;
+  std::unique_ptr<Worker> owned_;
+  Worker* worker_ = nullptr;
+};
+
+class Store : public TableStore {
+ public:
+  Store(Database* database, SessionOptions options)
+      : database_(database), options_(std::move(options)) {}
+
+  Result<std::shared_ptr<cellar::Table>> OpenTable(std::string_view path) override;
+  Result<std::unique_ptr<TableTransaction>> Begin(const TableTransactionOptions& options) override;
+  Result<Outcome> FindOutcome(std::string_view idempotency_id) override;
+
+  Result<std::unique_ptr<Worker>> TakeWorker();
+  void GiveBack(std::unique_ptr<Worker> worker);
+  Database::Impl* db() { return database_->impl(); }
+
+ private:
+  static constexpr size_t kMaxIdleWorkers = 64;
+
+  Database* database_;
+  SessionOptions options_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Worker>> idle_;
+};
+
+class TransactionImpl : public TableTransaction {
+ public:
+  TransactionImpl(Store* store, std::unique_ptr<Worker> worker, TableTransactionOptions options)
+      : store_(store), worker_(std::move(worker)), options_(std::move(options)) {}
+  ~TransactionImpl() override { (void)Rollback(); }
+  Result<uint64_t> Commit() override;
+  Status Rollback() override;
+  Worker* worker() { return worker_.get(); }  // null: it has ended
+
+ private:
+  Store* store_;
+  std::unique_ptr<Worker> worker_;
+  TableTransactionOptions options_;
+};
+
+class TableImpl : public cellar::Table {
+ public:
+  TableImpl(Store* store, catalog::TableId id, SchemaPtr schema)
+      : store_(store), id_(id), schema_(std::move(schema)) {}
+  using cellar::Table::Delete;
+  using cellar::Table::Get;
+  using cellar::Table::Increment;
+  using cellar::Table::Lookup;
+
+  SchemaPtr schema() const override;
+  Result<SchemaPtr> Refresh() override;
+  Status Get(std::span<const Key> keys, const GetOptions& options, RowSet* rows) override;
+  Status Lookup(std::string_view index, std::span<const Key> keys, const Projection& columns,
+                const LookupOptions& options, RowSet* rows) override;
+  Result<std::unique_ptr<Scanner>> Scan(const ScanOptions& options) override;
+  Result<WriteResult> PutCells(const SchemaPtr& schema, const CellBatch& cells,
+                               const PutOptions& options) override;
+  Result<WriteResult> Delete(std::span<const Key> keys, const DeleteOptions& options) override;
+  Result<WriteResult> DeleteSpans(std::span<const KeySpan> spans,
+                                  const DeleteOptions& options) override;
+  Result<IncrementResult> Increment(std::span<const RowChange> rows,
+                                    const IncrementOptions& options) override;
+
+ private:
+  Result<KnownTable*> Find(Worker* worker, const CallOptions& call);
+  // Runs `body` in the call's transaction, or in one of its own that is run again after conflicts
+  // and carries the call's idempotency id. `result` is what a repeated call answers.
+  Status Write(const CallOptions& call, WriteResult* result,
+               const std::function<Status(Worker*, KnownTable*)>& body);
+
+  Store* store_;
+  catalog::TableId id_;
+  mutable std::mutex mutex_;
+  SchemaPtr schema_;
+};
+
+// tables_schema.cc
+Result<SchemaPtr> MakeSchema(const catalog::CatalogSnapshot& catalog,
+                             const catalog::TableDescriptor& table);
+// A column that can be named; 42703.
+Result<uint32_t> PositionOf(const TableSchema& schema, std::string_view name);
+Result<std::vector<uint32_t>> PositionsOf(const KnownTable& known, const Projection& projection);
+// The index that a call names: public, with key columns that programs can give. Errors: 42704; with
+// `keys` 0A000 for one on expressions or under a collation.
+Result<const catalog::IndexDescriptor*> IndexOf(const catalog::TableDescriptor& table,
+                                                std::string_view name, bool keys);
+// All columns that order the index's entries, the primary key's behind its own.
+std::vector<codec::KeyColumn> OrderOf(const catalog::TableDescriptor& table,
+                                      const catalog::IndexDescriptor& index,
+                                      std::vector<codec::ColumnId>* columns);
+// Values of the first columns of a key; at least `least` and at most `most` of them (22023).
+Result<std::vector<Datum>> KeyValues(const Key& key, std::span<const codec::KeyColumn> columns,
+                                     size_t least, size_t most, Arena* arena);
+
+// tables_filter.cc
+struct BoundFilter {
+  sql::ExprPtr expr;                     // over `columns`, in this order
+  std::vector<codec::ColumnId> columns;  // that it names
+};
+Result<std::string> FilterText(const Filter& filter, std::string_view table);
+Result<BoundFilter> BindFilter(Session::Impl* s, const KnownTable& known, const Filter& filter);
+// Ranges of the index's keys outside of which the filter is not true. Values lie in `arena`.
+std::vector<KeyRange> RangesOf(const Filter& filter, const catalog::TableDescriptor& table,
+                               std::span<const codec::KeyColumn> columns,
+                               std::span<const codec::ColumnId> ids, Arena* arena);
+
+// tables_marker.cc
+Status CheckId(std::string_view idempotency_id);
+// Whether a transaction with this id has committed, and what it did; 0B000 when the id has been
+// declared aborted, or was another kind's.
+Result<std::optional<WriteResult>> ReadMarker(kv::Transaction* transaction, std::string_view id);
+Status WriteMarker(kv::Transaction* transaction, std::string_view id, bool committed,
+                   const WriteResult& result);
+Result<Outcome> ResolveMarker(kv::Engine* engine, std::string_view id);
+// Drops markers that are older than a day, some of them. Now and then.
+void ForgetOldMarkers(kv::Engine* engine);
+
+}  // namespace cellar::session::tables

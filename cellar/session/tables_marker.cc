@@ -1,0 +1,159 @@
+// Markers of transactions: what became of the one with an id that a program chose
+// (docs/formats/markers.md).
+#include <algorithm>
+#include <atomic>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/session/tables_internal.h"
+
+namespace cellar::session::tables {
+namespace {
+
+constexpr size_t kMaxIdBytes = 64;
+constexpr int64_t kHourMicros = int64_t{3600} * 1000000;
+constexpr int64_t kKeepHours = 26;  // at least a day, whatever the hour was when it began
+constexpr uint64_t kCommitsPerSweep = 1024;
+constexpr size_t kMarkersPerSweep = 4096;
+constexpr int kMaxAttempts = 50;
+
+constexpr std::string_view kInvalidTransactionInitiation = "0B000";
+constexpr int64_t kCommitted = 1, kAborted = 2;
+
+std::string MarkerKey(std::string_view id) {
+  std::string key = codec::SystemPrefix("txn");
+  codec::AppendKeyBytes(id, &key);
+  codec::FinishKey(&key);
+  return key;
+}
+
+std::string HourKey(int64_t hour, std::string_view id) {
+  std::string key = codec::SystemPrefix("txn_hour");
+  codec::AppendKeyInt(hour, &key);
+  codec::AppendKeyBytes(id, &key);
+  codec::FinishKey(&key);
+  return key;
+}
+
+struct Marker {
+  int64_t state = 0;
+  int64_t hour = 0;
+  WriteResult result;
+};
+
+// Integers of docs/formats/key.md, one after the other.
+std::string Encode(const Marker& marker) {
+  std::string value;
+  codec::AppendKeyInt(marker.state, &value);
+  codec::AppendKeyInt(marker.hour, &value);
+  codec::AppendKeyInt(marker.result.applied ? 1 : 0, &value);
+  for (uint64_t count : {marker.result.inserted, marker.result.updated, marker.result.deleted,
+                         static_cast<uint64_t>(marker.result.unmet.size())}) {
+    codec::AppendKeyUint(count, &value);
+  }
+  for (uint32_t row : marker.result.unmet) codec::AppendKeyUint(row, &value);
+  return value;
+}
+
+Result<Marker> Decode(std::string_view value) {
+  Marker marker;
+  CELLAR_TRY_ASSIGN(marker.state, codec::TakeKeyInt(&value));
+  CELLAR_TRY_ASSIGN(marker.hour, codec::TakeKeyInt(&value));
+  CELLAR_TRY_ASSIGN(int64_t applied, codec::TakeKeyInt(&value));
+  marker.result.applied = applied != 0;
+  CELLAR_TRY_ASSIGN(marker.result.inserted, codec::TakeKeyUint(&value));
+  CELLAR_TRY_ASSIGN(marker.result.updated, codec::TakeKeyUint(&value));
+  CELLAR_TRY_ASSIGN(marker.result.deleted, codec::TakeKeyUint(&value));
+  CELLAR_TRY_ASSIGN(uint64_t unmet, codec::TakeKeyUint(&value));
+  for (uint64_t i = 0; i < unmet; ++i) {
+    CELLAR_TRY_ASSIGN(uint64_t row, codec::TakeKeyUint(&value));
+    marker.result.unmet.push_back(static_cast<uint32_t>(row));
+  }
+  marker.result.repeated = true;
+  return marker;
+}
+
+Result<std::optional<Marker>> Find(kv::Transaction* transaction, std::string_view id) {
+  kv::PinnedValue value;
+  CELLAR_TRY_ASSIGN(bool found, transaction->Get(MarkerKey(id), &value));
+  if (!found) return std::optional<Marker>();
+  CELLAR_TRY_ASSIGN(Marker marker, Decode(value.view()));
+  return std::optional<Marker>(std::move(marker));
+}
+
+}  // namespace
+
+Status CheckId(std::string_view id) {
+  if (!id.empty() && id.size() <= kMaxIdBytes) return Status();
+  return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                  "an idempotency id has 1 to {} bytes", kMaxIdBytes);
+}
+
+Result<std::optional<WriteResult>> ReadMarker(kv::Transaction* transaction, std::string_view id) {
+  CELLAR_TRY_ASSIGN(std::optional<Marker> marker, Find(transaction, id));
+  if (!marker.has_value()) return std::optional<WriteResult>();
+  if (marker->state == kAborted) {
+    return SqlError(Code::kInvalid, kInvalidTransactionInitiation,
+                    "the transaction with this id has been declared aborted");
+  }
+  return std::optional<WriteResult>(std::move(marker->result));
+}
+
+Status WriteMarker(kv::Transaction* transaction, std::string_view id, bool committed,
+                   const WriteResult& result) {
+  Marker marker;
+  marker.state = committed ? kCommitted : kAborted;
+  marker.hour = NowMicros() / kHourMicros;
+  marker.result = result;
+  CELLAR_TRY(transaction->Put(MarkerKey(id), Encode(marker)));
+  return transaction->Put(HourKey(marker.hour, id), "");
+}
+
+Result<Outcome> ResolveMarker(kv::Engine* engine, std::string_view id) {
+  CELLAR_TRY(CheckId(id));
+  for (int attempt = 0;; ++attempt) {
+    const std::unique_ptr<kv::Transaction> transaction = engine->Begin();
+    CELLAR_TRY_ASSIGN(std::optional<Marker> marker, Find(transaction.get(), id));
+    if (marker.has_value()) {
+      return marker->state == kCommitted ? Outcome::kCommitted : Outcome::kAborted;
+    }
+    CELLAR_TRY(WriteMarker(transaction.get(), id, false, {}));
+    Status status = transaction->Commit().status();
+    if (status.ok()) return Outcome::kAborted;
+    if (status.code() != Code::kConflict || attempt >= kMaxAttempts) return status;
+  }
+}
+
+void ForgetOldMarkers(kv::Engine* engine) {
+  static std::atomic<uint64_t> commits{0};
+  if (commits.fetch_add(1, std::memory_order_relaxed) % kCommitsPerSweep != kCommitsPerSweep - 1)
+    return;
+  const std::string start = codec::SystemPrefix("txn_hour");
+  std::string end = start;
+  codec::AppendKeyInt(NowMicros() / kHourMicros - kKeepHours, &end);
+  const std::unique_ptr<kv::Transaction> transaction = engine->Begin();
+  kv::ScanOptions options;
+  options.keys_only = true;
+  options.limit = kMarkersPerSweep;
+  options.mode = kv::ReadMode::kSnapshot;
+  // What cannot be deleted now is met again by the next sweep.
+  Result<std::unique_ptr<kv::Cursor>> cursor = transaction->Scan(start, end, options);
+  kv::Block block;
+  while (cursor.ok()) {
+    Result<bool> more = (*cursor)->NextBlock(&block);
+    if (!more.ok() || !*more) break;
+    for (size_t i = 0; i < block.size(); ++i) {
+      const std::string_view key = block.key(i);
+      std::string_view rest = key.substr(start.size());
+      Arena arena;
+      if (!codec::TakeKeyInt(&rest).ok()) return;
+      Result<Datum> id =
+          codec::TakeKeyField(&rest, codec::KeyColumn{MakeType(TypeId::kBytea)}, &arena);
+      if (!id.ok()) return;
+      if (!transaction->Delete(MarkerKey(id->bytes())).ok()) return;
+      if (!transaction->Delete(key).ok()) return;
+    }
+  }
+  (void)transaction->Commit();
+}
+
+}  // namespace cellar::session::tables

@@ -1,0 +1,274 @@
+// The store of the table API: sessions for calls, transactions, names of tables.
+#include <algorithm>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/session/tables_internal.h"
+
+namespace cellar::session {
+
+Result<std::unique_ptr<TableStore>> OpenTables(Database* database, const SessionOptions& options) {
+  auto store = std::make_unique<tables::Store>(database, options);
+  CELLAR_TRY_ASSIGN(std::unique_ptr<tables::Worker> worker, store->TakeWorker());
+  store->GiveBack(std::move(worker));
+  return std::unique_ptr<TableStore>(std::move(store));
+}
+
+namespace tables {
+namespace {
+
+Status NoTable(std::string_view name) {
+  return SqlError(Code::kNotFound, sqlstate::kUndefinedTable, "table \"{}\" does not exist", name);
+}
+
+Status EndedError() {
+  return SqlError(Code::kInvalid, sqlstate::kNoActiveSqlTransaction, "the transaction has ended");
+}
+
+}  // namespace
+
+// ---- Worker ----
+
+Result<KnownTable*> Worker::Find(catalog::TableId id) {
+  s->FollowRoles();
+  KnownTable& known = tables[id.value];
+  const catalog::SnapshotPtr catalog = s->CurrentCatalog();
+  if (known.table != nullptr && known.generation == catalog->generation() &&
+      known.epoch == s->access_epoch) {
+    return &known;
+  }
+  const catalog::TablePtr table = catalog->GetTable(id);
+  if (table == nullptr || table->kind != catalog::RelationKind::kTable) {
+    const std::string path =
+        known.schema == nullptr ? std::to_string(id.value) : known.schema->path;
+    tables.erase(id.value);
+    return NoTable(path);
+  }
+  catalog::NamespaceId database = table->parent;
+  catalog::NamespacePtr space = catalog->GetNamespace(database);
+  while (space != nullptr && space->parent != catalog::kRootNamespace) {
+    database = space->parent;
+    space = catalog->GetNamespace(database);
+  }
+  if (space == nullptr) return NoTable(table->name);
+  if (database != s->database_id) {
+    // What its owner may, and where its names are found, goes by the database.
+    s->database_id = database;
+    s->database_name = space->name;
+    ++s->access_epoch;
+    if ((s->DatabaseRights(*space, s->user_oid).privileges & kConnect) == 0) {
+      return SqlError(Code::kInvalid, sqlstate::kInsufficientPrivilege,
+                      "permission denied for database \"{}\"", space->name);
+    }
+  }
+  CELLAR_TRY(s->CheckSchema(table->parent, kUsage));
+  const bool same = known.table == table;
+  known.generation = catalog->generation();
+  known.epoch = s->access_epoch;
+  known.database = database;
+  // Plans name other tables too: they live as long as nothing changes at all.
+  known.writes.clear();
+  known.may_select.assign(table->columns.size(), 0);
+  if (same) return &known;
+  CELLAR_TRY_ASSIGN(known.schema, MakeSchema(*catalog, *table));
+  known.table = table;
+  known.ids.clear();
+  known.all.clear();
+  for (const TableColumn& column : known.schema->columns) {
+    known.all.push_back(static_cast<uint32_t>(known.ids.size()));
+    known.ids.push_back(codec::ColumnId{column.id});
+  }
+  return &known;
+}
+
+Status Worker::CheckSelect(KnownTable* known, std::span<const uint32_t> positions) {
+  for (uint32_t position : positions) {
+    if (known->may_select[position]) continue;
+    sql::RelationUse use;
+    use.relation = known->table;
+    use.selects = true;
+    use.selected = {known->ids[position]};
+    CELLAR_TRY(s->CheckUse(use));
+    known->may_select[position] = 1;
+  }
+  return Status();
+}
+
+Status Worker::Use(const KnownTable& known, bool writes) {
+  if (writes) CELLAR_TRY(s->CheckWritable("writes"));
+  if (!writes && !s->in_block) return Status();
+  if (known.table->commit_version == catalog::kUncommitted) return Status();
+  if (!s->transaction->required.emplace(known.table->id.value, known.table->commit_version).second)
+    return Status();
+  return catalog::RequireCurrent(*known.table, s->transaction->kv.get());
+}
+
+// ---- Lease ----
+
+Lease& Lease::operator=(Lease&& other) noexcept {
+  Release();
+  store_ = other.store_;
+  owned_ = std::move(other.owned_);
+  worker_ = std::exchange(other.worker_, nullptr);
+  return *this;
+}
+
+Result<Lease> Lease::Take(Store* store, const CallOptions& options) {
+  Lease lease;
+  lease.store_ = store;
+  if (options.cancel != nullptr) CELLAR_TRY(options.cancel->Check());
+  if (options.transaction != nullptr) {
+    lease.worker_ = static_cast<TransactionImpl*>(options.transaction)->worker();
+    if (lease.worker_ == nullptr) return EndedError();
+    if (lease.worker_->s->failed) {
+      return SqlError(Code::kInvalid, sqlstate::kInFailedSqlTransaction,
+                      "the transaction has failed and can only be rolled back");
+    }
+  } else {
+    CELLAR_TRY_ASSIGN(lease.owned_, store->TakeWorker());
+    lease.worker_ = lease.owned_.get();
+  }
+  Session::Impl& s = *lease.worker_->s;
+  const int64_t limit =
+      options.timeout.count() > 0 ? options.timeout.count() : s.settings.hot().statement_timeout_ms;
+  if (limit > 0) {
+    s.cancel.SetDeadline(std::chrono::steady_clock::now() + std::chrono::milliseconds(limit));
+  }
+  CELLAR_TRY(s.cancel.Check());
+  return lease;
+}
+
+void Lease::Release() {
+  if (worker_ == nullptr) return;
+  Session::Impl& s = *worker_->s;
+  worker_ = nullptr;
+  s.cancel.SetDeadline(std::chrono::steady_clock::time_point());
+  if (!s.db->shutting_down.load(std::memory_order_relaxed)) s.cancel.Clear();
+  if (owned_ == nullptr) return;
+  if (s.transaction != nullptr) s.Rollback();
+  store_->GiveBack(std::move(owned_));
+}
+
+// ---- Store ----
+
+Result<std::unique_ptr<Worker>> Store::TakeWorker() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<Worker> worker = std::move(idle_.back());
+      idle_.pop_back();
+      return worker;
+    }
+  }
+  auto worker = std::make_unique<Worker>();
+  CELLAR_TRY_ASSIGN(worker->session, Session::Open(database_, options_));
+  worker->s = worker->session->impl();
+  return worker;
+}
+
+void Store::GiveBack(std::unique_ptr<Worker> worker) {
+  std::lock_guard lock(mutex_);
+  if (idle_.size() < kMaxIdleWorkers) idle_.push_back(std::move(worker));
+}
+
+Result<std::shared_ptr<cellar::Table>> Store::OpenTable(std::string_view path) {
+  std::vector<std::string_view> names;
+  for (size_t at = 0; at < path.size();) {
+    if (path[at] != '/') return NoTable(path);
+    const size_t end = std::min(path.find('/', at + 1), path.size());
+    names.push_back(path.substr(at + 1, end - at - 1));
+    at = end;
+  }
+  if (names.size() < 2) return NoTable(path);
+  if (names.size() > 3) {
+    return UnsupportedError("tables lie at most three names deep")
+        .WithDetail(fmt::format("The path is \"{}\".", path));
+  }
+  CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(this, {}));
+  const catalog::SnapshotPtr catalog = lease->s->CurrentCatalog();
+  catalog::NamespaceId parent = catalog::kRootNamespace;
+  for (size_t i = 0; i + 1 < names.size(); ++i) {
+    const catalog::NamespacePtr space = catalog->FindNamespace(parent, names[i]);
+    if (space == nullptr) return NoTable(path);
+    parent = space->id;
+  }
+  const catalog::TablePtr table = catalog->FindTable(parent, names.back());
+  if (table == nullptr) return NoTable(path);
+  if (table->kind != catalog::RelationKind::kTable) {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not a table", path);
+  }
+  CELLAR_TRY_ASSIGN(KnownTable * known, lease->Find(table->id));
+  return std::shared_ptr<cellar::Table>(
+      std::make_shared<TableImpl>(this, table->id, known->schema));
+}
+
+Result<std::unique_ptr<TableTransaction>> Store::Begin(const TableTransactionOptions& options) {
+  if (!options.idempotency_id.empty()) CELLAR_TRY(CheckId(options.idempotency_id));
+  CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(this, {}));
+  lease.Release();
+  CELLAR_TRY_ASSIGN(std::unique_ptr<Worker> worker, TakeWorker());
+  Session::Impl& s = *worker->s;
+  auto transaction = std::make_unique<TransactionImpl>(this, std::move(worker), options);
+  CELLAR_TRY(s.EnsureTransaction(false));
+  s.in_block = true;
+  ast::TransactionModes modes;
+  switch (options.isolation) {
+    case Isolation::kSerializable: modes.isolation = ast::Isolation::kSerializable; break;
+    case Isolation::kRepeatableRead: modes.isolation = ast::Isolation::kRepeatableRead; break;
+    case Isolation::kReadCommitted: modes.isolation = ast::Isolation::kReadCommitted; break;
+  }
+  if (options.read_only) modes.read_only = ast::Tristate::kTrue;
+  CELLAR_TRY(s.ApplyModes(modes));
+  s.transaction->access->set_limits(s.db->quotas->Active());
+  if (options.idempotency_id.empty())
+    return std::unique_ptr<TableTransaction>(std::move(transaction));
+  CELLAR_TRY_ASSIGN(std::optional<WriteResult> before,
+                    ReadMarker(s.transaction->kv.get(), options.idempotency_id));
+  if (before.has_value()) {
+    return SqlError(Code::kExists, "0B000", "a transaction with this id has committed");
+  }
+  return std::unique_ptr<TableTransaction>(std::move(transaction));
+}
+
+Result<Outcome> Store::FindOutcome(std::string_view idempotency_id) {
+  return ResolveMarker(db()->engine.get(), idempotency_id);
+}
+
+// ---- TransactionImpl ----
+
+Result<uint64_t> TransactionImpl::Commit() {
+  if (worker_ == nullptr) return EndedError();
+  Session::Impl& s = *worker_->s;
+  if (s.failed) {
+    return SqlError(Code::kInvalid, sqlstate::kInFailedSqlTransaction,
+                    "the transaction has failed and can only be rolled back");
+  }
+  Status status;
+  const std::string& id = options_.idempotency_id;
+  if (!id.empty() && !s.transaction->read_only) {
+    Result<std::optional<WriteResult>> before = ReadMarker(s.transaction->kv.get(), id);
+    status = !before.ok() ? before.status()
+             : before->has_value()
+                 ? SqlError(Code::kExists, "0B000", "a transaction with this id has committed")
+                 : WriteMarker(s.transaction->kv.get(), id, true, {});
+  }
+  if (status.ok()) {
+    s.relaxed_commit = options_.relaxed_durability;
+    status = s.Commit(nullptr);
+    s.relaxed_commit = false;
+  }
+  const uint64_t version = s.last_commit_version;
+  (void)Rollback();
+  if (!id.empty()) ForgetOldMarkers(store_->db()->engine.get());
+  if (!status.ok()) return status;
+  return version;
+}
+
+Status TransactionImpl::Rollback() {
+  if (worker_ == nullptr) return Status();
+  worker_->s->Rollback();
+  store_->GiveBack(std::move(worker_));
+  return Status();
+}
+
+}  // namespace tables
+}  // namespace cellar::session
