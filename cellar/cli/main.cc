@@ -37,7 +37,7 @@ void AddCache(CLI::App* command, store::StoreOptions* store) {
 struct ServeCommand {
   server::ServeOptions options;
   std::string listen = "127.0.0.1:5433";
-  std::string http;
+  std::string http, grpc;
 
   void Add(CLI::App* app) {
     CLI::App* command = app->add_subcommand("serve", "serve a store to PostgreSQL clients");
@@ -45,6 +45,11 @@ struct ServeCommand {
     AddCache(command, &options.store);
     command->add_option("--listen", listen, "HOST:PORT; port 0 picks a free one")
         ->capture_default_str();
+    command->add_option("--grpc", grpc, "HOST:PORT of the table API over gRPC; default: none");
+    command
+        ->add_option("--grpc-client-ca", options.grpc_client_ca,
+                     "PEM: who signs the certificates that gRPC clients must show")
+        ->check(CLI::ExistingFile);
     command->add_option("--http", http,
                         "HOST:PORT of /metrics, /healthz and /readyz; default: none");
     command
@@ -80,6 +85,9 @@ struct ServeCommand {
   }
   int Run() {
     Status status = Address(listen, &options.host, &options.port);
+    if (status.ok() && !grpc.empty()) {
+      status = Address(grpc, &options.grpc_host, &options.grpc_port);
+    }
     if (status.ok() && !http.empty())
       status = Address(http, &options.http_host, &options.http_port);
     if (status.ok()) {

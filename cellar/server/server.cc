@@ -9,6 +9,7 @@
 #include <atomic>
 #include <charconv>
 #include <filesystem>
+#include <mutex>
 
 #include "cellar/auth/hba.h"
 #include "cellar/kv/store_header.h"
@@ -16,6 +17,8 @@
 #include "cellar/monitor/http.h"
 #include "cellar/monitor/log.h"
 #include "cellar/pgwire/listener.h"
+#include "cellar/rpc/server/server.h"
+#include "cellar/session/tables.h"
 
 namespace cellar::server {
 namespace {
@@ -81,9 +84,45 @@ std::string HbaPath(const ServeOptions& options) {
   return std::filesystem::exists(path, error) ? path : std::string();
 }
 
+// Who may come in, as the doors ask for it. Thread-safe but for `policy`.
+struct LoginRules {
+  auth::LoginPolicy policy;
+  mutable std::mutex mutex;
+  auth::LoginPolicy Now() const {
+    std::lock_guard lock(mutex);
+    return policy;
+  }
+  void Set(std::shared_ptr<const auth::HbaRules> rules) {
+    std::lock_guard lock(mutex);
+    policy.rules = std::move(rules);
+  }
+};
+
+Result<std::unique_ptr<rpc::Server>> StartGrpc(const ServeOptions& options,
+                                               session::Database* database, pgwire::Host* host,
+                                               const LoginRules* login,
+                                               monitor::DoorMeters* meters) {
+  rpc::ServerOptions grpc;
+  grpc.host = options.grpc_host;
+  grpc.port = options.grpc_port;
+  grpc.tls_certificate = options.tls_certificate;
+  grpc.tls_key = options.tls_key;
+  grpc.tls_client_ca = options.grpc_client_ca;
+  grpc.meters = meters;
+  return rpc::Server::Start(
+      grpc, host, [login] { return login->Now(); },
+      [database](const rpc::Identity& identity) {
+        session::SessionOptions session;
+        session.user = identity.user;
+        session.database = identity.database;
+        session.client_address = identity.address;
+        return session::OpenTables(database, session);
+      });
+}
+
 // Waits for a signal that ends the server, reading certificate and rules again meanwhile.
 void WaitForEnd(const sigset_t& signals, const ServeOptions& options, const std::string& hba_path,
-                pgwire::Listener* listener) {
+                LoginRules* login, pgwire::Listener* listener) {
   while (true) {
     int signal = 0;
     if (::sigwait(&signals, &signal) != 0) continue;
@@ -92,6 +131,7 @@ void WaitForEnd(const sigset_t& signals, const ServeOptions& options, const std:
       auto rules = auth::HbaRules::Load(hba_path);
       if (rules.ok()) {
         listener->SetRules(*rules);
+        login->Set(*rules);
         Log("connection rules loaded");
       } else {
         Log(LogLevel::kError, "the connection rules stay as they were",
@@ -187,49 +227,59 @@ Status Serve(const ServeOptions& options,
   CELLAR_TRY_ASSIGN(std::unique_ptr<session::Database> database,
                     store::OpenDatabase(options.store));
   const std::string hba_path = HbaPath(options);
-  std::shared_ptr<const auth::HbaRules> rules;
+  LoginRules login;
+  login.policy.trust_loopback = !options.always_ask_password;
+  login.policy.require_encryption_off_loopback = !options.allow_plaintext;
+  login.policy.mock_secret = MockSecret(database->engine());
   if (!hba_path.empty()) {
-    CELLAR_TRY_ASSIGN(rules, auth::HbaRules::Load(hba_path));
+    CELLAR_TRY_ASSIGN(login.policy.rules, auth::HbaRules::Load(hba_path));
   }
   std::unique_ptr<pgwire::Host> host = pgwire::MakeHost(database.get());
   pgwire::ListenerOptions listen;
   listen.host = options.host;
   listen.port = options.port;
   listen.tls = std::move(tls);
-  listen.login.rules = rules;
   listen.max_connections = options.max_connections;
-  listen.login.trust_loopback = !options.always_ask_password;
-  listen.login.require_encryption_off_loopback = !options.allow_plaintext;
-  listen.login.mock_secret = MockSecret(database->engine());
-  monitor::DoorMeters sql_meters("sql");
+  listen.login = login.policy;
+  monitor::DoorMeters sql_meters("sql"), table_meters("table");
   listen.meters = &sql_meters;
   CELLAR_TRY_ASSIGN(std::unique_ptr<pgwire::Listener> listener,
                     pgwire::Listener::Start(host.get(), listen));
+  std::unique_ptr<rpc::Server> grpc;
+  if (!options.grpc_host.empty()) {
+    CELLAR_TRY_ASSIGN(grpc, StartGrpc(options, database.get(), host.get(), &login, &table_meters));
+  }
   std::atomic<bool> stopping{false};
   std::unique_ptr<monitor::HttpServer> http;
   if (!options.http_host.empty()) {
-    CELLAR_TRY_ASSIGN(
-        http, monitor::HttpServer::Start(options.http_host, options.http_port,
-                                         OperatorRoutes(database.get(), {&sql_meters}, &stopping)));
+    CELLAR_TRY_ASSIGN(http,
+                      monitor::HttpServer::Start(
+                          options.http_host, options.http_port,
+                          OperatorRoutes(database.get(), {&sql_meters, &table_meters}, &stopping)));
   }
-  if (rules != nullptr) {
+  if (login.policy.rules != nullptr) {
     Log("connection rules loaded", {{"file", hba_path}});
   } else if (!options.always_ask_password) {
     Log("users of this machine need no password for roles that have none");
   }
   ready(fmt::format("postgresql://{}@{}:{}/{}", kDefaultUser, UrlHost(options.host),
                     listener->port(), kDefaultDatabase));
+  if (grpc != nullptr) {
+    ready(fmt::format("grpc://{}:{}", UrlHost(options.grpc_host), grpc->port()));
+  }
   if (http != nullptr) {
     ready(fmt::format("http://{}:{}/metrics", UrlHost(options.http_host), http->port()));
   }
-  WaitForEnd(signals, options, hba_path, listener.get());
+  WaitForEnd(signals, options, hba_path, &login, listener.get());
   Log("shutting down");
   stopping.store(true);
+  if (grpc != nullptr) grpc->Stop(options.shutdown_grace / 2);
   database->BeginShutdown();
   if (!listener->Stop(options.shutdown_grace)) {
     Log(LogLevel::kWarning, "some connections had to be broken off");
   }
   listener.reset();
+  grpc.reset();
   http.reset();
   Status closed = database->engine()->Close();
   database.reset();

@@ -18,6 +18,10 @@ struct ServeOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 5433;
   size_t max_connections = 2000;
+  // Where cellar.v1 is served over gRPC; empty: nowhere. Beyond loopback only with grpc_client_ca.
+  std::string grpc_host;
+  uint16_t grpc_port = 0;
+  std::string grpc_client_ca;  // PEM file: clients must have a certificate that it signed
   // Where /metrics, /healthz and /readyz are; empty: nowhere.
   std::string http_host;
   uint16_t http_port = 0;
