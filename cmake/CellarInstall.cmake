@@ -42,7 +42,20 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/cellar/db.h)
   target_compile_features(libcellar INTERFACE cxx_std_20)
   add_library(cellar::cellar ALIAS libcellar)
 
-  install(TARGETS libcellar EXPORT cellar-targets
+  # The client of a server's gRPC door: what libcellar.so has, and the calls.
+  add_library(libcellar_client SHARED $<TARGET_OBJECTS:cellar_rpc_wire> $<TARGET_OBJECTS:cellar_rpc_client>)
+  target_link_libraries(libcellar_client PUBLIC libcellar PRIVATE gRPC::grpc++ protobuf::libprotobuf)
+  target_link_options(libcellar_client PRIVATE -Wl,--no-undefined
+                      -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/libcellar.map)
+  target_sources(libcellar_client PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR}
+                 FILES ${CMAKE_SOURCE_DIR}/cellar/client.h)
+  set_target_properties(libcellar_client PROPERTIES
+    OUTPUT_NAME cellar_client EXPORT_NAME client LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+  add_library(cellar::client ALIAS libcellar_client)
+
+  install(TARGETS libcellar libcellar_client EXPORT cellar-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(EXPORT cellar-targets NAMESPACE cellar::

@@ -109,7 +109,8 @@ class Python(harness.ServerTest):
         super().setUpClass()
         line = cls.server.process.stdout.readline().strip()
         assert line.startswith("ready grpc://"), line
-        cls.channel = grpc.insecure_channel(line.removeprefix("ready grpc://"))
+        cls.target = line.removeprefix("ready grpc://")
+        cls.channel = grpc.insecure_channel(cls.target)
         cls.data = data_pb2_grpc.DataStub(cls.channel)
         cls.server.psql("""CREATE TABLE people (id int PRIMARY KEY, name text, age int);
                            CREATE INDEX people_name ON people (name);
@@ -147,6 +148,17 @@ class Python(harness.ServerTest):
         self.assertEqual(ids, [3])
         self.assertEqual(message.end_reason, data_pb2.END_REASON_COMPLETE)
         self.assertEqual(self.server.psql("SELECT name FROM people WHERE id = 2"), "ada\n")
+
+    def test_the_example_runs_against_the_server(self):
+        program = os.path.join(os.path.dirname(harness.CELLAR), "example_documents")
+        if not os.path.exists(program):
+            self.skipTest("the examples are not built")
+        self.server.psql("CREATE TABLE documents (path text PRIMARY KEY, version bigint, "
+                         "body jsonb)")
+        result = subprocess.run([program, self.target], check=True, capture_output=True, text=True)
+        self.assertEqual(result.stdout.splitlines(), [
+            "new: saved", "version 1 seen: saved", "version 1 seen again: refused",
+            'notes/a {"title": "second"}', 'notes/b {"title": "other"}'])
 
     def test_errors_carry_their_detail(self):
         with self.assertRaises(grpc.RpcError) as caught:

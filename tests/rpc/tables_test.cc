@@ -152,7 +152,7 @@ TEST_P(Tables, KeysIndexesAndScans) {
   EXPECT_EQ(many.key_positions(), (std::vector<uint32_t>{0, 2, 3}));
   auto found = table->Lookup("e_name", {"kimball", 21}, {"telephone"});
   ASSERT_TRUE(found.ok()) << found.status().ToString();
-  EXPECT_EQ(Text(*found).size(), 33u);
+  EXPECT_EQ(Text(*found).size(), 34u);
   EXPECT_EQ(
       table->Lookup("e_name", std::vector<Key>{{"ada"}}, {}, {.max_rows = 5}, &many).sqlstate(),
       "54000");
@@ -373,6 +373,7 @@ TEST_P(Tables, CallsEndInTime) {
   scan->reset();
   scan = table->Scan({.call = {.timeout = std::chrono::milliseconds(1)}});
   if (scan.ok()) {
+    // tidy: allow(sleep) the deadline has to pass
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     while ((*scan)->NextBatch() != nullptr) {
     }
@@ -416,6 +417,7 @@ TEST_P(Remote, ReadsOutliveARestartAndWritesSayTheyMayHaveHappened) {
   options.port = server_->port();
   server_.reset();
   std::thread later([&] {
+    // tidy: allow(sleep) the client is to find nobody for a while
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     StartServer(options);
   });
@@ -426,6 +428,7 @@ TEST_P(Remote, ReadsOutliveARestartAndWritesSayTheyMayHaveHappened) {
   record.Set("id", 1);
   EXPECT_EQ(table->Put(record).status().code(), Code::kCommitUnknown);
   std::thread again([&] {
+    // tidy: allow(sleep) the client is to find nobody for a while
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     StartServer(options);
   });
@@ -445,6 +448,7 @@ TEST_P(Remote, IdleTransactionsEnd) {
   Record record = table->NewRecord();
   record.Set("id", 1);
   ASSERT_TRUE(table->Put(record, {.call = {.transaction = transaction.get()}}).ok());
+  // tidy: allow(sleep) the idle time has to pass
   std::this_thread::sleep_for(std::chrono::milliseconds(900));
   EXPECT_EQ(transaction->Commit().status().sqlstate(), "25P01");
   EXPECT_TRUE(table->Get({1})->empty());

@@ -18,9 +18,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstPause{5}, kLongestPause{500};
+constexpr milliseconds kFirstPause{5}, kLongestPause{200};
 constexpr milliseconds kLoginTimeout{30000};
-constexpr int kReconnectMillis = 50;
+constexpr int kFirstReconnectMillis = 20, kLongestReconnectMillis = 200;
+constexpr int kConnectTimeoutMillis = 5000;
 constexpr int kKeepAliveMillis = 20000;
 
 // Half to all of it, so that clients do not come in step.
@@ -54,9 +55,10 @@ ChannelPool::ChannelPool(std::string target, ClientOptions options)
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
     arguments.SetMaxSendMessageSize(-1);
-    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMillis);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMillis);
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 10 * kReconnectMillis);
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMillis);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestReconnectMillis);
+    // In spite of its name how long one attempt may take.
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMillis);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepAliveMillis);
     // Each its own connection: equal arguments would share one.
     arguments.SetInt("cellar.channel", static_cast<int>(i));

@@ -1,0 +1,213 @@
+// The gRPC door beside a bare gRPC echo of the same sizes, in one process over loopback.
+//
+//   rpc_bench [DIRECTORY] [ROWS]     a store made there, by default in /tmp; 1,000,000 rows
+//
+// Prints calls a second of Get (one row of four columns) and of the echo by 1 and 16 callers, Put
+// of one row with one index, and rows a second of a scan of the whole table through the client.
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "bench/echo.grpc.pb.h"
+#include "cellar/client.h"
+#include "cellar/pgwire/backend.h"
+#include "cellar/rpc/server/server.h"
+#include "cellar/session/tables.h"
+#include "cellar/store/open.h"
+
+namespace cellar::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+template <typename T>
+T Check(Result<T> result) {
+  if (!result.ok()) {
+    fmt::print(stderr, "{}\n", result.status().ToString());
+    std::exit(1);
+  }
+  return std::move(*result);
+}
+void Check(const Status& status) {
+  if (status.ok()) return;
+  fmt::print(stderr, "{}\n", status.ToString());
+  std::exit(1);
+}
+
+class EchoService : public Echo::Service {
+ public:
+  grpc::Status Call(grpc::ServerContext*, const Payload* request, Payload* response) override {
+    response->set_data(std::string(request->answer_bytes(), 'x'));
+    return grpc::Status::OK;
+  }
+};
+
+// Calls a second of `callers` threads, each with a `make`() of its own to call.
+template <typename Make>
+double Rate(int callers, const Make& make) {
+  constexpr std::chrono::seconds kTime{2};
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> calls{0};
+  std::vector<std::thread> threads;
+  const auto start = Clock::now();
+  for (int i = 0; i < callers; ++i) {
+    threads.emplace_back([&, i] {
+      auto call = make(i);
+      uint64_t done = 0;
+      while (!stop.load(std::memory_order_relaxed)) {
+        call();
+        ++done;
+      }
+      calls += done;
+    });
+  }
+  std::this_thread::sleep_for(kTime);
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  return static_cast<double>(calls.load()) /
+         std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void Run(const std::string& directory, int64_t rows) {
+  std::filesystem::remove_all(directory);
+  store::StoreOptions options;
+  options.directory = directory;
+  auto database = Check(store::OpenDatabase(options));
+  auto embedded = Check(session::OpenTables(database.get(), {}));
+  {
+    auto session = Check(session::Session::Open(database.get(), {}));
+    class Quiet : public session::ResultSink {
+     public:
+      Status OnColumns(std::span<const session::ResultColumn>) override { return Status(); }
+      Status OnRows(const RowBatch&) override { return Status(); }
+      Status OnComplete(std::string_view) override { return Status(); }
+      Status OnEmptyQuery() override { return Status(); }
+      Status OnNotice(const session::Notice&) override { return Status(); }
+      Status OnParameter(std::string_view, std::string_view) override { return Status(); }
+      Status OnNotification(int32_t, std::string_view, std::string_view) override {
+        return Status();
+      }
+      Status OnCopyIn(int, bool) override { return Status(); }
+      Result<bool> ReadCopyData(std::string*) override { return false; }
+      Status OnCopyOut(int, bool) override { return Status(); }
+      Status OnCopyData(std::string_view) override { return Status(); }
+      Status OnCopyOutEnd() override { return Status(); }
+    } quiet;
+    Check(session->ExecuteSimple(
+        "CREATE TABLE t (id bigint PRIMARY KEY, v int, name text, at timestamptz)", &quiet));
+    Check(session->ExecuteSimple(
+        fmt::format("INSERT INTO t SELECT i, i % 1000, 'name ' || i, '2024-01-01' FROM "
+                    "generate_series(1, {}) i",
+                    rows),
+        &quiet));
+    Check(session->ExecuteSimple("ALTER TABLE t SEAL", &quiet));
+    Check(session->ExecuteSimple("CREATE TABLE w (id bigint PRIMARY KEY, v int)", &quiet));
+    Check(session->ExecuteSimple("CREATE INDEX ON w (v)", &quiet));
+  }
+  auto host = pgwire::MakeHost(database.get());
+  auto server = Check(rpc::Server::Start(
+      {}, host.get(), [] { return auth::LoginPolicy(); },
+      [&](const rpc::Identity& identity) {
+        session::SessionOptions session;
+        session.user = identity.user;
+        session.database = identity.database;
+        return session::OpenTables(database.get(), session);
+      }));
+  EchoService echo;
+  grpc::ServerBuilder builder;
+  int echo_port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &echo_port);
+  builder.RegisterService(&echo);
+  auto echo_server = builder.BuildAndStart();
+
+  const std::string target = fmt::format("127.0.0.1:{}", server->port());
+  auto remote = Check(Connect(target));
+  auto table = Check(remote->OpenTable("/cellar/t"));
+  // About what a Get of one row sends and gets.
+  constexpr size_t kAskBytes = 120, kAnswerBytes = 150;
+  for (int callers : {1, 16}) {
+    const double bare = Rate(callers, [&](int i) {
+      grpc::ChannelArguments arguments;
+      arguments.SetInt("channel", i % 2);
+      arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+      auto channel = grpc::CreateCustomChannel(fmt::format("127.0.0.1:{}", echo_port),
+                                               grpc::InsecureChannelCredentials(), arguments);
+      return [stub = std::shared_ptr<Echo::Stub>(Echo::NewStub(channel)), ask = Payload(),
+              answer = Payload()]() mutable {
+        grpc::ClientContext context;
+        ask.set_data(std::string(kAskBytes, 'a'));
+        ask.set_answer_bytes(kAnswerBytes);
+        if (!stub->Call(&context, ask, &answer).ok()) std::exit(1);
+      };
+    });
+    const double get = Rate(callers, [&](int i) {
+      return
+          [&, random = std::minstd_rand(static_cast<unsigned>(i) + 1), row = RowSet()]() mutable {
+            Check(table->Get(Key{static_cast<int64_t>(random() % static_cast<uint64_t>(rows)) + 1},
+                             {}, &row));
+            if (row.size() != 1) std::exit(1);
+          };
+    });
+    fmt::print("{:2} callers: get {:8.0f}/s, echo {:8.0f}/s, ratio {:.2f} (goal 0.7)\n", callers,
+               get, bare, get / bare);
+  }
+  auto local = Check(embedded->OpenTable("/cellar/t"));
+  const double inside = Rate(1, [&](int) {
+    return [&, random = std::minstd_rand(1), row = RowSet()]() mutable {
+      Check(local->Get(Key{static_cast<int64_t>(random() % static_cast<uint64_t>(rows)) + 1}, {},
+                       &row));
+    };
+  });
+  fmt::print("in the program: get {:.0f}/s ({:.2f} us)\n", inside, 1e6 / inside);
+  auto written = Check(remote->OpenTable("/cellar/w"));
+  for (int callers : {1, 16}) {
+    const double put = Rate(callers, [&](int i) {
+      return [&, i, n = int64_t{0}, record = written->NewRecord()]() mutable {
+        record.Set(size_t{0}, int64_t{i} * 100000000 + callers * 10000000 + n++);
+        record.Set(size_t{1}, n);
+        Check(written->Put(record).status());
+      };
+    });
+    fmt::print("{:2} callers: durable put with one index {:8.0f}/s\n", callers, put);
+  }
+  for (Table* from : {table.get(), local.get()}) {
+    const auto start = Clock::now();
+    auto scan = Check(from->Scan({}));
+    int64_t seen = 0, sum = 0;
+    while (const RowSet* batch = scan->NextBatch()) {
+      for (Row row : *batch) sum += row.GetInt(1) + static_cast<int64_t>(row.GetText(2).size());
+      seen += static_cast<int64_t>(batch->size());
+    }
+    Check(scan->status());
+    if (seen != rows || sum == 0) std::exit(1);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    fmt::print("scan of {} rows {}: {:.2f} million rows/s{}\n", seen,
+               from == table.get() ? "through the client" : "in the program",
+               static_cast<double>(seen) / seconds / 1e6, from == table.get() ? " (goal 1.5)" : "");
+  }
+  echo_server->Shutdown();
+  written.reset();
+  table.reset();
+  local.reset();
+  remote.reset();
+  server.reset();
+  embedded.reset();
+  host.reset();
+  database.reset();
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace cellar::bench
+
+int main(int argc, char** argv) {
+  cellar::bench::Run(argc > 1 ? argv[1] : "/tmp/cellar-rpc-bench",
+                     argc > 2 ? std::atoll(argv[2]) : 1000000);
+  return 0;
+}
