@@ -201,5 +201,79 @@ class Python(harness.ServerTest):
         self.assertIn(b"cellar.v1.Data", answer)
 
 
+class MutualTls(unittest.TestCase):
+    """Certificates on both sides; the client's names its role."""
+
+    @classmethod
+    def setUpClass(cls):
+        if shutil.which("openssl") is None:
+            raise unittest.SkipTest("openssl is not installed")
+        cls.folder = tempfile.mkdtemp(prefix="cellar-tls-")
+        cls.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-days", "2", "-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.pem")
+        for name in ("localhost", "ann", "eve"):
+            cls.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
+            with open(f"{cls.folder}/{name}.ext", "w", encoding="ascii") as file:
+                file.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+            cls.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
+                        "-CAcreateserial", "-days", "2", "-extfile", f"{name}.ext",
+                        "-out", f"{name}.pem")
+        cls.server = harness.Server(
+            "--grpc", "0.0.0.0:0", "--tls-cert", f"{cls.folder}/localhost.pem",
+            "--tls-key", f"{cls.folder}/localhost.key", "--grpc-client-ca", f"{cls.folder}/ca.pem")
+        cls.server.start()
+        line = cls.server.process.stdout.readline().strip()
+        cls.port = line.rsplit(":", 1)[1]
+        cls.server.psql("CREATE TABLE t (id int PRIMARY KEY); CREATE ROLE ann LOGIN PASSWORD 'x';"
+                        "GRANT SELECT ON t TO ann")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+        cls.server.process.stdout.close()
+        cls.server.remove()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    @classmethod
+    def openssl(cls, *arguments):
+        subprocess.run(["openssl", *arguments], cwd=cls.folder, check=True, capture_output=True)
+
+    def read(self, name):
+        with open(f"{self.folder}/{name}", "rb") as file:
+            return file.read()
+
+    def get(self, certificate, metadata=()):
+        files = [self.read(f"{certificate}.{end}") for end in ("key", "pem")] if certificate else []
+        credentials = grpc.ssl_channel_credentials(self.read("ca.pem"), *files)
+        with grpc.secure_channel(f"localhost:{self.port}", credentials) as channel:
+            return data_pb2_grpc.DataStub(channel).Get(
+                data_pb2.GetRequest(table="/cellar/t", keys=[key(1)]), metadata=metadata,
+                timeout=20)
+
+    def code(self, *arguments):
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.get(*arguments)
+        return caught.exception.code()
+
+    def test_the_certificate_is_the_role(self):
+        self.assertEqual(self.get("ann").rows.rows, 0)
+        self.assertEqual(self.get("ann", [("cellar-user", "ann")]).rows.rows, 0)
+        self.assertEqual(self.code("ann", [("cellar-user", "cellar")]),
+                         grpc.StatusCode.UNAUTHENTICATED)
+        self.assertEqual(self.code("eve"), grpc.StatusCode.UNAUTHENTICATED)
+
+    def test_nobody_comes_in_without_one(self):
+        self.assertEqual(self.code(None), grpc.StatusCode.UNAVAILABLE)
+
+    def test_other_machines_need_certificates(self):
+        server = harness.Server("--grpc", "0.0.0.0:0")
+        with self.assertRaises(RuntimeError):
+            server.start()
+        server.process.wait(30)
+        server.process.stdout.close()
+        server.remove()
+
+
 if __name__ == "__main__":
     harness.main()
