@@ -124,13 +124,19 @@ Calls::Calls(const ServerOptions& options, IdentityService* identities, StoreFac
       factory_(std::move(factory)),
       transactions_(options.max_transactions) {}
 
-Result<Calls::Caller> Calls::Admit(const grpc::ServerContext& context) {
-  Result<Identity> identity = identities_->Identify(ClaimsOf(context));
-  if (!identity.ok()) {
-    if (meters() != nullptr) meters()->logins_refused.fetch_add(1, std::memory_order_relaxed);
-    return std::move(identity).status();
+Result<Identity> Calls::Identify(const grpc::ServerContext& context, std::string database) {
+  CallerClaims claims = ClaimsOf(context);
+  if (!database.empty()) claims.database = std::move(database);
+  Result<Identity> identity = identities_->Identify(claims);
+  if (!identity.ok() && meters() != nullptr) {
+    meters()->logins_refused.fetch_add(1, std::memory_order_relaxed);
   }
-  Caller caller{std::move(*identity), nullptr};
+  return identity;
+}
+
+Result<Calls::Caller> Calls::Admit(const grpc::ServerContext& context) {
+  Caller caller;
+  CELLAR_TRY_ASSIGN(caller.identity, Identify(context));
   const std::pair key(caller.identity.user, caller.identity.database);
   std::lock_guard lock(mutex_);
   std::shared_ptr<TableStore>& store = stores_[key];

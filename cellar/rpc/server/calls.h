@@ -62,10 +62,14 @@ class Calls {
  public:
   Calls(const ServerOptions& options, IdentityService* identities, StoreFactory factory);
 
+  // Who calls. `database`: as if the caller had named this one; empty: what it says. Errors: those
+  // of IdentityService::Identify.
+  Result<Identity> Identify(const grpc::ServerContext& context, std::string database = "");
   struct Caller {
     Identity identity;
     std::shared_ptr<TableStore> store;
   };
+  // The same, and the store as the caller sees it.
   Result<Caller> Admit(const grpc::ServerContext& context);
 
   const ServerOptions& options() const { return options_; }

@@ -82,11 +82,14 @@ class AuthService : public v1::Auth::Service {
 class GrpcServer : public Server {
  public:
   GrpcServer(const ServerOptions& options, auth::RoleDirectory* roles,
-             std::function<auth::LoginPolicy()> policy, StoreFactory factory)
+             std::function<auth::LoginPolicy()> policy, StoreFactory factory,
+             const std::vector<ServiceFactory>& services)
       : identities_(roles, std::move(policy)),
         calls_(options, &identities_, std::move(factory)),
         auth_(&identities_),
-        data_(MakeDataService(&calls_)) {}
+        data_(MakeDataService(&calls_)) {
+    for (const ServiceFactory& make : services) more_.push_back(make(&calls_));
+  }
   ~GrpcServer() override { Stop(std::chrono::milliseconds(0)); }
 
   Status Listen() {
@@ -106,6 +109,7 @@ class GrpcServer : public Server {
     builder.AddListeningPort(address, credentials, &port);
     builder.RegisterService(&auth_);
     builder.RegisterService(data_.get());
+    for (const auto& service : more_) builder.RegisterService(service.get());
     builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
     builder.SetMaxSendMessageSize(-1);
     // Two servers must not share a port by accident.
@@ -134,6 +138,7 @@ class GrpcServer : public Server {
   Calls calls_;
   AuthService auth_;
   std::unique_ptr<grpc::Service> data_;
+  std::vector<std::unique_ptr<grpc::Service>> more_;
   uint16_t port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
@@ -143,8 +148,10 @@ class GrpcServer : public Server {
 Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                               auth::RoleDirectory* roles,
                                               std::function<auth::LoginPolicy()> policy,
-                                              StoreFactory factory) {
-  auto server = std::make_unique<GrpcServer>(options, roles, std::move(policy), std::move(factory));
+                                              StoreFactory factory,
+                                              const std::vector<ServiceFactory>& services) {
+  auto server =
+      std::make_unique<GrpcServer>(options, roles, std::move(policy), std::move(factory), services);
   CELLAR_TRY(server->Listen());
   return std::unique_ptr<Server>(std::move(server));
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cellar/auth/policy.h"
 #include "cellar/base/status.h"
@@ -16,7 +17,13 @@
 #include "cellar/rpc/server/identity.h"
 #include "cellar/table.h"
 
+namespace grpc {
+class Service;
+}
+
 namespace cellar::rpc {
+
+class Calls;
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
@@ -32,6 +39,9 @@ struct ServerOptions {
 // Opens the store as one identity sees it. Thread-safe.
 using StoreFactory = std::function<Result<std::unique_ptr<TableStore>>(const Identity&)>;
 
+// Makes a further service, once. The argument outlives what it makes.
+using ServiceFactory = std::function<std::unique_ptr<grpc::Service>(Calls*)>;
+
 // Thread-safe.
 class Server {
  public:
@@ -40,7 +50,8 @@ class Server {
   static Result<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                auth::RoleDirectory* roles,
                                                std::function<auth::LoginPolicy()> policy,
-                                               StoreFactory factory);
+                                               StoreFactory factory,
+                                               const std::vector<ServiceFactory>& services = {});
   virtual ~Server() = default;  // as Stop(0)
   virtual uint16_t port() const = 0;
   // Health answers NOT_SERVING; waits for calls up to `grace`, then cancels them; rolls back what
