@@ -23,6 +23,13 @@ struct CompiledWrite {
   bool external = false;  // rows come in batches; else one at a time, as parameters
 };
 
+// A unique index that rows are asked for by.
+struct KnownKey {
+  const catalog::IndexDescriptor* index = nullptr;
+  std::vector<Type> types;  // of its key columns
+  std::vector<uint32_t> positions;
+};
+
 // What a worker knows of a table at one generation of the catalog and one set of privileges.
 struct KnownTable {
   catalog::TablePtr table;
@@ -33,6 +40,7 @@ struct KnownTable {
   std::vector<uint32_t> all;         // every position
   std::vector<uint8_t> may_select;   // by position: has been checked
   std::map<std::string, CompiledWrite, std::less<>> writes;
+  std::map<std::string, KnownKey, std::less<>> keys;  // by name of the index
 };
 
 // A session and what was prepared in it. One call at a time has it.
@@ -40,6 +48,10 @@ struct Worker {
   std::unique_ptr<Session> session;
   Session::Impl* s = nullptr;
   std::unordered_map<uint64_t, KnownTable> tables;
+  // Kept from call to call for what they have allocated.
+  RowBatch keys;
+  std::vector<uint32_t> positions;
+  table::ScanSpec spec;
 
   // 42P01 when it is gone; 42501 when the role may not look into its namespace.
   Result<KnownTable*> Find(catalog::TableId id);
@@ -155,6 +167,7 @@ Result<SchemaPtr> MakeSchema(const catalog::CatalogSnapshot& catalog,
 // A column that can be named; 42703.
 Result<uint32_t> PositionOf(const TableSchema& schema, std::string_view name);
 Result<std::vector<uint32_t>> PositionsOf(const KnownTable& known, const Projection& projection);
+Result<const KnownKey*> KeyOf(KnownTable* known, const std::string& index);
 // The index that a call names: public, with key columns that programs can give. Errors: 42704; with
 // `keys` 0A000 for one on expressions or under a collation.
 Result<const catalog::IndexDescriptor*> IndexOf(const catalog::TableDescriptor& table,

@@ -17,18 +17,15 @@ Status TooManyKeys() {
 }
 
 // The keys' values, row by row, for table::Access::Lookup.
-Status KeysToBatch(std::span<const Key> keys, std::span<const codec::KeyColumn> columns,
-                   RowBatch* batch) {
-  std::vector<Type> types;
-  for (const codec::KeyColumn& column : columns) types.push_back(column.type);
+Status KeysToBatch(std::span<const Key> keys, const std::vector<Type>& types, RowBatch* batch) {
   batch->Reset(types);
   batch->Resize(keys.size());
   for (size_t row = 0; row < keys.size(); ++row) {
-    if (keys[row].size() != columns.size()) {
+    if (keys[row].size() != types.size()) {
       return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
-                      "keys of one call have {} and {} values", columns.size(), keys[row].size());
+                      "{} values given for a key of {}", keys[row].size(), types.size());
     }
-    for (size_t i = 0; i < columns.size(); ++i) {
+    for (size_t i = 0; i < types.size(); ++i) {
       CELLAR_TRY_ASSIGN(Datum value, keys[row][i].To(types[i], batch->arena()));
       batch->column(i).Set(row, value);
     }
@@ -50,6 +47,23 @@ void OrderByKey(const RowBatch& found, const std::vector<uint32_t>& key_row, Row
   rows->mutable_batch()->AppendRows(found, order);
   rows->mutable_key_positions()->clear();
   for (uint32_t row : order) rows->mutable_key_positions()->push_back(key_row[row]);
+}
+
+// The rows with these keys, in their order.
+Status FindRows(table::Access* access, const table::ScanSpec& spec, const RowBatch& keys,
+                RowSet* rows) {
+  std::vector<uint32_t>& key_row = *rows->mutable_key_positions();
+  key_row.clear();
+  if (keys.size() == 1) {
+    CELLAR_TRY(access->Lookup(spec, keys, rows->mutable_batch(), &key_row));
+  } else {
+    RowBatch found;
+    std::vector<uint32_t> found_keys;
+    CELLAR_TRY(access->Lookup(spec, keys, &found, &found_keys));
+    OrderByKey(found, found_keys, rows);
+  }
+  access->NoteReads(*spec.table, rows->size());
+  return Status();
 }
 
 }  // namespace
@@ -91,37 +105,38 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
   Session::Impl& s = *lease->s;
   auto run = [&]() -> Status {
     CELLAR_TRY_ASSIGN(KnownTable * known, Find(lease.get(), options.call));
-    CELLAR_TRY_ASSIGN(const catalog::IndexDescriptor* index,
-                      IndexOf(*known->table, options.index, true));
-    if (!index->unique) {
-      return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "index \"{}\" is not unique",
-                      index->name)
-          .WithHint("Use Lookup.");
+    CELLAR_TRY_ASSIGN(const KnownKey* by, KeyOf(known, options.index));
+    if (options.columns.schema() == known->schema) {
+      lease->positions.assign(options.columns.positions().begin(),
+                              options.columns.positions().end());
+    } else {
+      CELLAR_TRY_ASSIGN(lease->positions, PositionsOf(*known, options.columns));
     }
-    CELLAR_TRY_ASSIGN(std::vector<uint32_t> positions, PositionsOf(*known, options.columns));
+    const std::vector<uint32_t>& positions = lease->positions;
     CELLAR_TRY(lease->CheckSelect(known, positions));
-    const std::vector<codec::KeyColumn> columns = known->table->KeyColumnsOf(*index);
-    for (const catalog::IndexColumn& column : index->key) {
-      CELLAR_TRY_ASSIGN(uint32_t position,
-                        PositionOf(*known->schema, known->table->FindColumn(column.column)->name));
-      CELLAR_TRY(lease->CheckSelect(known, std::span(&position, 1)));
-    }
-    for (const Key& key : keys) {
-      if (key.size() != columns.size()) {
-        return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
-                        "{} values given for a key of {}", key.size(), columns.size());
-      }
-    }
-    RowBatch batch;
-    CELLAR_TRY(KeysToBatch(keys, std::span(columns).first(index->key.size()), &batch));
-    CELLAR_TRY(s.EnsureTransaction(lease.alone() && !options.for_update));
-    CELLAR_TRY(s.RefreshStatementSnapshot());
-    CELLAR_TRY(lease->Use(*known, options.for_update));
-    table::ScanSpec spec;
+    CELLAR_TRY(lease->CheckSelect(known, by->positions));
+    RowBatch& batch = lease->keys;
+    CELLAR_TRY(KeysToBatch(keys, by->types, &batch));
+    table::ScanSpec& spec = lease->spec;
     spec.table = known->table;
-    spec.index = index->id;
+    spec.index = by->index->id;
+    spec.lock_rows = false;
+    spec.spans.clear();
+    spec.columns.clear();
     for (uint32_t position : positions) spec.columns.push_back(known->ids[position]);
     rows->SetColumns(known->schema, positions);
+    if (lease.alone() && !options.for_update) {
+      // Nothing that a session's transaction does besides matters to one read.
+      kv::TransactionOptions read_only;
+      read_only.read_only = read_only.autocommit = true;
+      const std::unique_ptr<kv::Transaction> transaction = s.db->engine->Begin(read_only);
+      table::Access access(transaction.get(), &s.cancel, s.db->tables.get());
+      access.set_limits(s.db->quotas->Active());
+      return FindRows(&access, spec, batch, rows);
+    }
+    CELLAR_TRY(s.EnsureTransaction(false));
+    CELLAR_TRY(s.RefreshStatementSnapshot());
+    CELLAR_TRY(lease->Use(*known, options.for_update));
     table::Access& access = *s.transaction->access;
     if (options.for_update) {
       // Locks are taken by scans, which read again what changed while they waited.
@@ -133,7 +148,7 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
       spec.lock_timeout_ms = s.settings.hot().lock_timeout_ms;
       for (uint32_t key = 0; key < keys.size(); ++key) {
         table::Span span;
-        for (size_t i = 0; i < index->key.size(); ++i)
+        for (size_t i = 0; i < by->types.size(); ++i)
           span.equal.push_back(batch.column(i).Get(key));
         spec.spans = {span};
         if (std::any_of(span.equal.begin(), span.equal.end(),
@@ -149,19 +164,10 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
           rows->mutable_batch()->AppendAll(found);
         }
       }
+      access.NoteReads(*known->table, rows->size());
     } else {
-      std::vector<uint32_t> key_row;
-      RowBatch* target = rows->mutable_batch();
-      if (keys.size() == 1) {
-        CELLAR_TRY(access.Lookup(spec, batch, target, &key_row));
-        *rows->mutable_key_positions() = std::move(key_row);
-      } else {
-        RowBatch found;
-        CELLAR_TRY(access.Lookup(spec, batch, &found, &key_row));
-        OrderByKey(found, key_row, rows);
-      }
+      CELLAR_TRY(FindRows(&access, spec, batch, rows));
     }
-    access.NoteReads(*known->table, rows->size());
     return lease.alone() ? s.Commit(nullptr) : Status();
   };
   for (int attempt = 0;; ++attempt) {

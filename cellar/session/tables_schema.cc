@@ -126,6 +126,26 @@ Result<const catalog::IndexDescriptor*> IndexOf(const catalog::TableDescriptor& 
   return index;
 }
 
+Result<const KnownKey*> KeyOf(KnownTable* known, const std::string& name) {
+  auto at = known->keys.find(name);
+  if (at != known->keys.end()) return &at->second;
+  KnownKey key;
+  CELLAR_TRY_ASSIGN(key.index, IndexOf(*known->table, name, true));
+  if (!key.index->unique) {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "index \"{}\" is not unique",
+                    key.index->name)
+        .WithHint("Use Lookup.");
+  }
+  const std::vector<codec::KeyColumn> columns = known->table->KeyColumnsOf(*key.index);
+  for (size_t i = 0; i < key.index->key.size(); ++i) {
+    key.types.push_back(columns[i].type);
+    const catalog::ColumnDescriptor* column = known->table->FindColumn(key.index->key[i].column);
+    CELLAR_TRY_ASSIGN(uint32_t position, PositionOf(*known->schema, column->name));
+    key.positions.push_back(position);
+  }
+  return &known->keys.emplace(name, std::move(key)).first->second;
+}
+
 std::vector<codec::KeyColumn> OrderOf(const catalog::TableDescriptor& table,
                                       const catalog::IndexDescriptor& index,
                                       std::vector<codec::ColumnId>* columns) {

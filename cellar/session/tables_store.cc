@@ -67,6 +67,7 @@ Result<KnownTable*> Worker::Find(catalog::TableId id) {
   known.database = database;
   // Plans name other tables too: they live as long as nothing changes at all.
   known.writes.clear();
+  known.keys.clear();
   known.may_select.assign(table->columns.size(), 0);
   if (same) return &known;
   CELLAR_TRY_ASSIGN(known.schema, MakeSchema(*catalog, *table));
