@@ -200,7 +200,9 @@ Result<std::optional<WriteResult>> ReadMarker(kv::Transaction* transaction, std:
 Status WriteMarker(kv::Transaction* transaction, std::string_view id, bool committed,
                    const WriteResult& result);
 Result<Outcome> ResolveMarker(kv::Engine* engine, std::string_view id);
-// Drops markers that are older than a day, some of them. Now and then.
+// Drops markers that are older than a day at that time, some of them.
+void SweepMarkers(kv::Engine* engine, int64_t now_micros);
+// The same every so many calls.
 void ForgetOldMarkers(kv::Engine* engine);
 
 }  // namespace cellar::session::tables

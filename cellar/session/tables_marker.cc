@@ -123,13 +123,10 @@ Result<Outcome> ResolveMarker(kv::Engine* engine, std::string_view id) {
   }
 }
 
-void ForgetOldMarkers(kv::Engine* engine) {
-  static std::atomic<uint64_t> commits{0};
-  if (commits.fetch_add(1, std::memory_order_relaxed) % kCommitsPerSweep != kCommitsPerSweep - 1)
-    return;
+void SweepMarkers(kv::Engine* engine, int64_t now_micros) {
   const std::string start = codec::SystemPrefix("txn_hour");
   std::string end = start;
-  codec::AppendKeyInt(NowMicros() / kHourMicros - kKeepHours, &end);
+  codec::AppendKeyInt(now_micros / kHourMicros - kKeepHours, &end);
   const std::unique_ptr<kv::Transaction> transaction = engine->Begin();
   kv::ScanOptions options;
   options.keys_only = true;
@@ -154,6 +151,13 @@ void ForgetOldMarkers(kv::Engine* engine) {
     }
   }
   (void)transaction->Commit();
+}
+
+void ForgetOldMarkers(kv::Engine* engine) {
+  static std::atomic<uint64_t> commits{0};
+  if (commits.fetch_add(1, std::memory_order_relaxed) % kCommitsPerSweep != kCommitsPerSweep - 1)
+    return;
+  SweepMarkers(engine, NowMicros());
 }
 
 }  // namespace cellar::session::tables

@@ -5,6 +5,8 @@
 #include <random>
 #include <thread>
 
+#include "cellar/codec/key.h"
+#include "cellar/session/tables_internal.h"
 #include "cellar/session/test_session.h"
 
 namespace cellar::session {
@@ -91,6 +93,71 @@ TEST_F(TablesTest, PutGetLookup) {
   EXPECT_EQ(table->Lookup("e_name", {"nobody"})->size(), 0u);
   EXPECT_EQ(table->Lookup("no such", {"x"}).status().sqlstate(), "42704");
   EXPECT_EQ(store_->OpenTable("/cellar/no").status().sqlstate(), "42P01");
+}
+
+TEST_F(TablesTest, LooksUpManyKeysInTheirOrder) {
+  db_.Run("CREATE TABLE t (id int PRIMARY KEY, a text, b int)");
+  db_.Run("CREATE INDEX t_ab ON t (a, b DESC)");
+  db_.Run("INSERT INTO t VALUES (1, 'x', 1), (2, 'y', 1), (3, 'x', 2), (4, NULL, 1), (5, 'y', 2)");
+  std::shared_ptr<Table> table = OpenTable("/cellar/t");
+  RowSet rows;
+  const std::vector<Key> keys{{"y"}, {"none"}, {"x", 2}, {nullptr}};
+  ASSERT_TRUE(table->Lookup("t_ab", keys, {"id"}, {}, &rows).ok());
+  EXPECT_EQ(Text(rows), (Lines{"5", "2", "3", "4"}));
+  EXPECT_EQ(rows.key_positions(), (std::vector<uint32_t>{0, 0, 2, 3}));
+  LookupOptions few;
+  few.max_rows = 2;
+  EXPECT_EQ(table->Lookup("t_ab", keys, {"id"}, few, &rows).sqlstate(), "54000");
+  EXPECT_EQ(table->Lookup("t_ab", Key{"x", 1, 2}).status().sqlstate(), "22023");
+  EXPECT_EQ(table->Get(Key{"x", 1}, {.index = "t_ab"}, &rows).sqlstate(), "42809");
+  db_.Run("CREATE INDEX t_lower ON t (lower(a))");
+  EXPECT_EQ(table->Lookup("t_lower", Key{"x"}).status().sqlstate(), "0A000");
+  EXPECT_EQ(ScanAll(table.get(), {.index = "t_lower", .columns = {"id"}}),
+            (Lines{"1", "3", "2", "5", "4"}));
+}
+
+// What a present row has need not be given again, and what a new row lacks is refused.
+TEST_F(TablesTest, CellsOfPresentRowsChangeAlone) {
+  db_.Run(
+      "CREATE TABLE t (id int PRIMARY KEY, a text NOT NULL, b int CHECK (b > length(a)), c int)");
+  db_.Run("INSERT INTO t VALUES (1, 'x', 5, 1)");
+  std::shared_ptr<Table> table = OpenTable("/cellar/t");
+  std::vector<Record> records(2, table->NewRecord());
+  records[0].Set("id", 1).Set("c", 7);
+  records[1].Set("id", 2).Set("c", 8).Set("a", "y");
+  Result<WriteResult> put = table->Put(records);
+  ASSERT_TRUE(put.ok()) << put.status().ToString();
+  EXPECT_EQ(put->updated, 1u);
+  EXPECT_EQ(put->inserted, 1u);
+  EXPECT_EQ(db_.Run("SELECT * FROM t"), (Lines{"1|x|5|7", "2|y||8"}));
+  EXPECT_EQ(table->Put(table->NewRecord().Set("id", 3).Set("c", 1)).status().sqlstate(), "23502");
+  EXPECT_EQ(table->Put(table->NewRecord().Set("id", 1).Set("b", 1)).status().sqlstate(), "23514");
+  EXPECT_EQ(*table->Increment({1}, "c", 1), Cell(8));
+  EXPECT_EQ(table->Increment({3}, "c", 1).status().sqlstate(), "23502");
+}
+
+TEST_F(TablesTest, OldMarkersGo) {
+  db_.Run("CREATE TABLE t (id int PRIMARY KEY)");
+  std::shared_ptr<Table> table = OpenTable("/cellar/t");
+  for (int i = 0; i < 3; ++i) {
+    PutOptions once;
+    once.call.idempotency_id = "id" + std::to_string(i);
+    ASSERT_TRUE(table->Put(table->NewRecord().Set("id", i), once).ok());
+  }
+  auto markers = [&] {
+    auto transaction = db_.engine()->Begin();
+    const std::string start = codec::SystemPrefix("txn");
+    auto cursor = std::move(*transaction->Scan(start, codec::PrefixEnd(start)));
+    kv::Block block;
+    size_t count = 0;
+    while (*cursor->NextBlock(&block)) count += block.size();
+    return count;
+  };
+  EXPECT_EQ(markers(), 3u);
+  tables::SweepMarkers(db_.engine(), NowMicros());
+  EXPECT_EQ(markers(), 3u);
+  tables::SweepMarkers(db_.engine(), NowMicros() + int64_t{30} * 3600 * 1000000);
+  EXPECT_EQ(markers(), 0u);
 }
 
 TEST_F(TablesTest, ConstraintsAreThoseOfSql) {
