@@ -78,6 +78,82 @@ class CatalogTest : public testing::Test {
   std::unique_ptr<Catalog> catalog_;
 };
 
+// A type of two labels and, with it, a table whose second column has it.
+TableDescriptor MoodType(NamespaceId parent) {
+  TableDescriptor type;
+  type.kind = RelationKind::kType;
+  type.parent = parent;
+  type.name = "mood";
+  type.enumeration = Intern({0, 0, "", {{kEnumCodeGap, 0, "sad"}, {2 * kEnumCodeGap, 0, "ok"}}});
+  return type;
+}
+TableDescriptor TableWith(NamespaceId parent, std::string name, const EnumType* type) {
+  TableDescriptor table = SimpleTable(parent, std::move(name));
+  table.columns[1].type = MakeEnum(type);
+  return table;
+}
+
+TEST_F(CatalogTest, TypesShareNamesWithRelationsButAreNone) {
+  ASSERT_TRUE(Create(MoodType(Database())).ok());
+  Reopen();
+  SnapshotPtr snapshot = catalog_->Current();
+  TablePtr type = snapshot->FindType(Database(), "mood");
+  ASSERT_NE(type, nullptr);
+  EXPECT_EQ(type->enumeration->name, "mood");
+  EXPECT_EQ(type->enumeration->oid, type->oid());
+  EXPECT_NE(type->enumeration->labels[0].oid, type->enumeration->labels[1].oid);
+  EXPECT_EQ(snapshot->FindTable(Database(), "mood"), nullptr);
+  EXPECT_EQ(snapshot->GetTableByOid(type->oid()), nullptr);
+  EXPECT_EQ(snapshot->GetTypeByOid(type->oid()), type);
+  EXPECT_EQ(snapshot->GetTypeByOid(type->enumeration->array_oid), type);
+  EXPECT_TRUE(snapshot->ListTables(Database()).empty());
+  EXPECT_TRUE(snapshot->ListAllTables().empty());
+  EXPECT_EQ(snapshot->ListTypes(Database()).size(), 1u);
+  EXPECT_EQ(snapshot->ListAllTypes().size(), 1u);
+  EXPECT_EQ(Create(SimpleTable(Database(), "mood")).sqlstate(), "42P07");
+  ASSERT_TRUE(Run([&](CatalogEditor& editor) { return editor.DropTable(type->id); }).ok());
+  EXPECT_EQ(catalog_->Current()->GetTypeByOid(type->oid()), nullptr);
+  EXPECT_TRUE(Create(SimpleTable(Database(), "mood")).ok());
+}
+
+TEST_F(CatalogTest, ANewColumnTakesTheTypeThatIsThereNow) {
+  ASSERT_TRUE(Create(MoodType(Database())).ok());
+  const TablePtr old = catalog_->Current()->FindType(Database(), "mood");
+  TableDescriptor changed = *old;
+  EnumType more = *old->enumeration;
+  more.labels.push_back({3 * kEnumCodeGap, 0, "happy"});
+  changed.enumeration = Intern(more);
+  ASSERT_TRUE(
+      Run([&](CatalogEditor& editor) { return editor.UpdateTable(changed).status(); }).ok());
+  ASSERT_TRUE(Create(TableWith(Database(), "t", old->enumeration)).ok());
+  Reopen();
+  TablePtr table = catalog_->Current()->FindTable(Database(), "t");
+  EXPECT_EQ(table->columns[1].type.enumeration->labels.size(), 3u);
+  const TablePtr type = catalog_->Current()->FindType(Database(), "mood");
+  EXPECT_EQ(table->columns[1].type.enumeration, type->enumeration);
+
+  ASSERT_TRUE(Run([&](CatalogEditor& editor) { return editor.DropTable(type->id); }).ok());
+  EXPECT_EQ(Create(TableWith(Database(), "u", type->enumeration)).sqlstate(), "42704");
+}
+
+TEST_F(CatalogTest, AColumnOfATypeAndADropOfTheTypeConflictEitherWay) {
+  for (const bool drop_first : {true, false}) {
+    ASSERT_TRUE(Create(MoodType(Database())).ok());
+    const TablePtr type = catalog_->Current()->FindType(Database(), "mood");
+    std::unique_ptr<kv::Transaction> one = engine_->Begin(), two = engine_->Begin();
+    CatalogEditor makes(catalog_.get(), one.get()), drops(catalog_.get(), two.get());
+    const TableDescriptor table = TableWith(Database(), drop_first ? "a" : "b", type->enumeration);
+    ASSERT_TRUE(makes.CreateTable(table).ok());
+    ASSERT_TRUE(drops.DropTable(type->id).ok());
+    kv::Transaction* first = drop_first ? two.get() : one.get();
+    kv::Transaction* second = drop_first ? one.get() : two.get();
+    Result<uint64_t> version = first->Commit();
+    ASSERT_TRUE(version.ok());
+    EXPECT_EQ(second->Commit().status().code(), Code::kConflict);
+    catalog_->Publish(drop_first ? drops : makes, *version);
+  }
+}
+
 TEST_F(CatalogTest, NewStoreHasRootAndFirstDatabase) {
   SnapshotPtr snapshot = catalog_->Current();
   ASSERT_NE(snapshot->GetNamespace(kRootNamespace), nullptr);

@@ -2,6 +2,7 @@
 #include "cellar/catalog/descriptor.h"
 
 #include <algorithm>
+#include <map>
 
 namespace cellar::catalog {
 
@@ -65,6 +66,49 @@ std::vector<codec::KeyColumn> TableDescriptor::KeyColumnsOf(const IndexDescripto
     if (!held) out.push_back(KeyColumnFor(*this, column));
   }
   return out;
+}
+
+std::vector<const EnumType*> EnumsOf(const TableDescriptor& table) {
+  std::map<uint32_t, const EnumType*> found;
+  auto add = [&found](const Type& type) {
+    if (type.enumeration != nullptr) found[type.enumeration->oid] = type.enumeration;
+  };
+  for (const RowFormatDescriptor& format : table.row_formats) {
+    for (const Type& type : format.types) add(type);
+  }
+  for (const ColumnDescriptor& column : table.columns) {
+    if (column.initial_value) add(column.initial_value->type());
+    add(column.type);
+  }
+  std::vector<const EnumType*> out;
+  for (const auto& [oid, type] : found) out.push_back(type);
+  return out;
+}
+
+bool HasEnumColumn(const TableDescriptor& table, uint32_t type_oid) {
+  return std::any_of(table.columns.begin(), table.columns.end(), [&](const auto& column) {
+    return !column.dropped && column.type.enumeration != nullptr &&
+           column.type.enumeration->oid == type_oid;
+  });
+}
+
+void ReplaceEnum(const EnumType* version, TableDescriptor* table) {
+  auto replaces = [version](const Type& type) {
+    return type.enumeration != nullptr && type.enumeration->oid == version->oid;
+  };
+  for (ColumnDescriptor& column : table->columns) {
+    if (column.initial_value && replaces(column.initial_value->type())) {
+      Type type = column.initial_value->type();
+      type.enumeration = version;
+      column.initial_value = Value(type, column.initial_value->datum());
+    }
+    if (replaces(column.type)) column.type.enumeration = version;
+  }
+  for (RowFormatDescriptor& format : table->row_formats) {
+    for (Type& type : format.types) {
+      if (replaces(type)) type.enumeration = version;
+    }
+  }
 }
 
 }  // namespace cellar::catalog

@@ -15,6 +15,7 @@
 #include "cellar/codec/ids.h"
 #include "cellar/codec/key.h"
 #include "cellar/types/datum.h"
+#include "cellar/types/enum_type.h"
 #include "cellar/types/type.h"
 
 namespace cellar::catalog {
@@ -33,7 +34,9 @@ enum class ObjectState : uint8_t { kPublic = 1, kDropped = 2, kCollecting = 3 };
 // Who may read and write an index. Values are persisted.
 enum class IndexState : uint8_t { kDeleteOnly = 1, kWriteOnly = 2, kPublic = 3, kDropping = 4 };
 
-enum class RelationKind : uint8_t { kTable = 1, kView = 2, kSequence = 3 };
+// Values are persisted. A type is an object of its namespace like a relation, and shares the
+// relations' names, but is none: FindTable and the lists of tables leave it out.
+enum class RelationKind : uint8_t { kTable = 1, kView = 2, kSequence = 3, kType = 4 };
 // How rows lie in the store. Values are persisted. kRow: one key a row. kPages: new and changed
 // rows as in kRow, all others in pages that hold their columns side by side (docs/formats/page.md).
 // kCell: one key a row and column. kDatum: the same with the column first, so that one column lies
@@ -204,7 +207,7 @@ struct SequenceOptions {
   ColumnId owner_column;
 };
 
-// A table, view or sequence.
+// A table, view, sequence or type.
 struct TableDescriptor {
   TableId id;
   NamespaceId parent;
@@ -231,6 +234,7 @@ struct TableDescriptor {
   uint64_t job = 0;  // that changes it; 0: none
   std::string view_sql;
   SequenceOptions sequence;
+  const EnumType* enumeration = nullptr;  // of a type: itself
   bool temporary = false;
   int64_t counted_since_micros = 0;  // when the table was made; 0: unknown
   std::string owner;
@@ -282,5 +286,12 @@ struct NamespaceDescriptor {
 };
 
 inline constexpr NamespaceId kRootNamespace{1};
+
+// The enum types of the relation's columns and row formats, each once, by oid.
+std::vector<const EnumType*> EnumsOf(const TableDescriptor& table);
+// Does a living column have the enum type of this oid, or an array of it?
+bool HasEnumColumn(const TableDescriptor& table, uint32_t type_oid);
+// Puts this version of an enum type in the place of any other version that the relation has.
+void ReplaceEnum(const EnumType* version, TableDescriptor* table);
 
 }  // namespace cellar::catalog

@@ -348,6 +348,7 @@ Status CatalogEditor::FillIn(const TableDescriptor* old, TableDescriptor* table)
   for (ColumnDescriptor& column : table->columns) {
     if (column.id.value == 0) column.id.value = table->next_column_id++;
   }
+  CELLAR_TRY(BindEnums(old, table));
   if (table->kind == RelationKind::kTable) AddHiddenPrimaryKey(table);
   // The primary index stands first, whatever order the caller gave.
   std::stable_partition(table->indexes.begin(), table->indexes.end(),
@@ -367,7 +368,35 @@ Status CatalogEditor::FillIn(const TableDescriptor* old, TableDescriptor* table)
   for (CheckConstraint& check : table->checks) CELLAR_TRY(FillOid(&check.oid));
   for (ForeignKey& key : table->foreign_keys) CELLAR_TRY(FillOid(&key.oid));
   if (table->kind == RelationKind::kTable) AddRowFormat(old, table);
+  if (table->kind == RelationKind::kType) {
+    // The definition follows the object's name and gets the oids that it lacks.
+    EnumType type = *table->enumeration;
+    type.name = table->name;
+    type.oid = table->oid();
+    CELLAR_TRY(FillOid(&type.array_oid));
+    for (EnumLabel& label : type.labels) CELLAR_TRY(FillOid(&label.oid));
+    table->enumeration = Intern(std::move(type));
+  }
   return CheckTableDescriptor(*table);
+}
+
+Status CatalogEditor::BindEnums(const TableDescriptor* old, TableDescriptor* table) {
+  const bool lived = old != nullptr && old->state == ObjectState::kPublic;
+  std::set<uint32_t> seen;
+  for (const ColumnDescriptor& column : std::vector<ColumnDescriptor>(table->columns)) {
+    const EnumType* definition = column.type.enumeration;
+    if (column.dropped || definition == nullptr || !seen.insert(definition->oid).second) continue;
+    if (lived && HasEnumColumn(*old, definition->oid)) continue;
+    const TablePtr type = snapshot()->GetTypeByOid(definition->oid);
+    if (type == nullptr) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "type \"{}\" does not exist",
+                      definition->name);
+    }
+    ReplaceEnum(type->enumeration, table);
+    // Conflicts with whoever drops or changes the type meanwhile.
+    if (type->commit_version != kUncommitted) CELLAR_TRY(UpdateTable(*type).status());
+  }
+  return Status();
 }
 
 Status CatalogEditor::FillOid(uint32_t* oid) {

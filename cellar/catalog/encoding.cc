@@ -4,6 +4,8 @@
 // table does not have is kCorruption, so that upper layers may rely on a decoded descriptor.
 #include <google/protobuf/stubs/logging.h>
 
+#include <map>
+#include <set>
 #include <string>
 
 #include "cellar/catalog/catalog_internal.h"
@@ -17,13 +19,52 @@ void PackType(const Type& type, proto::Type* out) {
   out->set_id(static_cast<uint32_t>(type.id));
   out->set_array(type.array);
   out->set_modifier_plus_one(int64_t{type.modifier} + 1);
+  if (type.enumeration != nullptr) out->set_enumeration(type.enumeration->oid);
 }
 
-Result<Type> UnpackType(const proto::Type& in) {
+void PackEnum(const EnumType& in, proto::EnumType* out) {
+  out->set_oid(in.oid);
+  out->set_array_oid(in.array_oid);
+  out->set_name(in.name);
+  for (const EnumLabel& label : in.labels) {
+    proto::EnumLabel* packed = out->add_labels();
+    packed->set_code(label.code);
+    packed->set_oid(label.oid);
+    packed->set_name(label.name);
+  }
+}
+
+Result<const EnumType*> UnpackEnum(const proto::EnumType& in) {
+  EnumType out;
+  out.oid = in.oid();
+  out.array_oid = in.array_oid();
+  out.name = in.name();
+  bool good = out.oid != 0 && out.array_oid != 0 && !out.name.empty();
+  std::set<std::string_view> names;
+  for (const proto::EnumLabel& label : in.labels()) {
+    good = good && (out.labels.empty() || out.labels.back().code < label.code()) &&
+           names.insert(label.name()).second;
+    out.labels.push_back({label.code(), label.oid(), label.name()});
+  }
+  if (!good) return CorruptionError("enum type {} is malformed", in.oid());
+  return Intern(std::move(out));
+}
+
+// The enum types of a descriptor by oid.
+using Enums = std::map<uint32_t, const EnumType*>;
+
+Result<Type> UnpackType(const proto::Type& in, const Enums& enums) {
   Type type;
   type.id = static_cast<TypeId>(in.id());
   type.array = in.array();
   type.modifier = static_cast<int32_t>(in.modifier_plus_one() - 1);
+  if (type.id == TypeId::kEnum) {
+    auto found = enums.find(in.enumeration());
+    if (found == enums.end()) {
+      return CorruptionError("descriptor names unknown enum type {}", in.enumeration());
+    }
+    type.enumeration = found->second;
+  }
   if (in.id() > 255 || (type.id != TypeId::kInvalid && OidOf(type) == 0)) {
     return CorruptionError("descriptor names unknown type {}", in.id());
   }
@@ -97,11 +138,11 @@ void PackColumn(const ColumnDescriptor& in, proto::Column* out) {
   out->set_comment(in.comment);
 }
 
-Result<ColumnDescriptor> UnpackColumn(const proto::Column& in) {
+Result<ColumnDescriptor> UnpackColumn(const proto::Column& in, const Enums& enums) {
   ColumnDescriptor out;
   out.id.value = static_cast<uint32_t>(in.id());
   out.name = in.name();
-  CELLAR_TRY_ASSIGN(out.type, UnpackType(in.type()));
+  CELLAR_TRY_ASSIGN(out.type, UnpackType(in.type(), enums));
   out.not_null = in.not_null();
   out.hidden = in.hidden();
   out.dropped = in.dropped();
@@ -110,7 +151,7 @@ Result<ColumnDescriptor> UnpackColumn(const proto::Column& in) {
   if (in.identity() > 2) return CorruptionError("column has unknown identity {}", in.identity());
   out.identity = static_cast<Identity>(in.identity());
   if (in.has_initial_value()) {
-    CELLAR_TRY_ASSIGN(Type type, UnpackType(in.initial_value().type()));
+    CELLAR_TRY_ASSIGN(Type type, UnpackType(in.initial_value().type(), enums));
     Datum datum;
     Arena arena;
     if (!in.initial_value().null()) {
@@ -241,7 +282,7 @@ void PackSequence(const SequenceOptions& in, proto::SequenceOptions* out) {
 
 Result<SequenceOptions> UnpackSequence(const proto::SequenceOptions& in) {
   SequenceOptions out;
-  CELLAR_TRY_ASSIGN(out.type, UnpackType(in.type()));
+  CELLAR_TRY_ASSIGN(out.type, UnpackType(in.type(), {}));
   out.start = in.start();
   out.increment = in.increment();
   out.min = in.min();
@@ -303,16 +344,27 @@ Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
     CELLAR_TRY_ASSIGN(ForeignKey key, UnpackForeignKey(packed.key()));
     out.lost_keys.push_back({TableId{packed.table()}, std::move(key)});
   }
-  if (in.kind() < 1 || in.kind() > 3) {
+  if (in.kind() < 1 || in.kind() > 4) {
     return CorruptionError("relation has unknown kind {}", in.kind());
   }
   out.kind = static_cast<RelationKind>(in.kind());
+  Enums enums;
+  for (const proto::EnumType& packed : in.enums()) {
+    CELLAR_TRY_ASSIGN(const EnumType* type, UnpackEnum(packed));
+    enums[type->oid] = type;
+    out.enumeration = type;
+  }
+  if (out.kind != RelationKind::kType) {
+    out.enumeration = nullptr;
+  } else if (out.enumeration == nullptr || out.enumeration->oid != out.oid()) {
+    return CorruptionError("type {} has no definition", in.id());
+  }
   if (in.layout() < 1 || in.layout() > 4) {
     return CorruptionError("relation has unknown layout {}", in.layout());
   }
   out.layout = static_cast<Layout>(in.layout());
   for (const proto::Column& packed : in.columns()) {
-    CELLAR_TRY_ASSIGN(ColumnDescriptor column, UnpackColumn(packed));
+    CELLAR_TRY_ASSIGN(ColumnDescriptor column, UnpackColumn(packed, enums));
     out.columns.push_back(std::move(column));
   }
   for (const proto::Index& packed : in.indexes()) {
@@ -338,7 +390,7 @@ Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
       format.columns.push_back(ColumnId{static_cast<uint32_t>(column)});
     }
     for (const proto::Type& type_packed : packed.types()) {
-      CELLAR_TRY_ASSIGN(Type type, UnpackType(type_packed));
+      CELLAR_TRY_ASSIGN(Type type, UnpackType(type_packed, enums));
       format.types.push_back(type);
     }
     if (format.types.size() != format.columns.size()) {
@@ -470,6 +522,8 @@ std::string EncodeTable(const TableDescriptor& table) {
   if (table.acl.set) PackAcl(table.acl, out->mutable_acl());
   if (table.zone != ZoneSettings()) PackZone(table.zone, out->mutable_zone());
   out->set_comment(table.comment);
+  if (table.enumeration != nullptr) PackEnum(*table.enumeration, out->add_enums());
+  for (const EnumType* type : EnumsOf(table)) PackEnum(*type, out->add_enums());
   return message.SerializeAsString();
 }
 

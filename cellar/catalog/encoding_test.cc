@@ -295,6 +295,82 @@ TEST(DescriptorBytes, TheOtherKindIsRefused) {
   EXPECT_EQ(DecodeNamespace(EncodeTable(FullTable())).status().code(), Code::kCorruption);
 }
 
+// A type, and a table with columns of it.
+TableDescriptor MoodType() {
+  TableDescriptor type;
+  type.id.value = 4;
+  type.parent.value = 2;
+  type.name = "mood";
+  type.version = 1;
+  type.kind = RelationKind::kType;
+  type.enumeration = Intern({16388, 16389, "mood", {{kEnumCodeGap, 16390, "sad"}}});
+  return type;
+}
+TableDescriptor TableOfMoods() {
+  TableDescriptor table = FullTable();
+  const Type mood = MakeEnum(MoodType().enumeration);
+  table.kind = RelationKind::kTable;
+  table.columns[0].type = mood;
+  table.columns[1].type = ArrayOf(mood);
+  table.columns[1].initial_value.reset();
+  table.columns[2].initial_value = Value(mood, Datum::Int(kEnumCodeGap));
+  table.row_formats[0].types = {mood, ArrayOf(mood)};
+  return table;
+}
+
+TEST(DescriptorBytes, EnumsAreReadFromTheDescriptorItself) {
+  Result<TableDescriptor> type = DecodeTable(EncodeTable(MoodType()));
+  ASSERT_TRUE(type.ok()) << type.status().ToString();
+  EXPECT_EQ(type->enumeration, MoodType().enumeration);
+  const TableDescriptor table = TableOfMoods();
+  Result<TableDescriptor> got = DecodeTable(EncodeTable(table));
+  ASSERT_TRUE(got.ok()) << got.status().ToString();
+  EXPECT_EQ(got->columns[0].type.enumeration, MoodType().enumeration);
+  EXPECT_TRUE(got->columns[1].type == table.columns[1].type);
+  EXPECT_EQ(got->columns[2].initial_value->datum().int_value(), kEnumCodeGap);
+  EXPECT_TRUE(got->row_formats[0].types == table.row_formats[0].types);
+  EXPECT_EQ(got->enumeration, nullptr);
+  EXPECT_TRUE(HasEnumColumn(*got, 16388));
+  EXPECT_FALSE(HasEnumColumn(*got, 16389));
+
+  TableDescriptor changed = table;
+  EnumType next = *MoodType().enumeration;
+  next.labels[0].name = "blue";
+  ReplaceEnum(Intern(next), &changed);
+  EXPECT_EQ(changed.columns[0].type.enumeration->labels[0].name, "blue");
+  EXPECT_EQ(changed.row_formats[0].types[1].enumeration->labels[0].name, "blue");
+  ASSERT_EQ(EnumsOf(changed).size(), 1u);
+}
+
+TEST(DescriptorBytes, MalformedEnumsAreCorruption) {
+  auto fails = [](EnumType definition) {
+    TableDescriptor type = MoodType();
+    type.enumeration = Intern(std::move(definition));
+    return DecodeTable(EncodeTable(type)).status().code() == Code::kCorruption;
+  };
+  EXPECT_TRUE(fails({16388, 16389, "", {}}));
+  EXPECT_TRUE(fails({16388, 0, "mood", {}}));
+  EXPECT_TRUE(fails({16999, 16389, "mood", {}}));  // not the type's own oid
+  EXPECT_TRUE(fails({16388, 16389, "mood", {{2, 1, "a"}, {2, 2, "b"}}}));
+  EXPECT_TRUE(fails({16388, 16389, "mood", {{2, 1, "a"}, {1, 2, "b"}}}));
+  EXPECT_TRUE(fails({16388, 16389, "mood", {{1, 1, "a"}, {2, 2, "a"}}}));
+  // A column of a type that the descriptor does not define: its definition has another oid.
+  std::string bytes = EncodeTable(TableOfMoods());
+  const size_t at = bytes.find(std::string("\x08\x84\x80\x01\x10\x85\x80\x01", 8));
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + 1] = '\x87';
+  EXPECT_EQ(DecodeTable(bytes).status().code(), Code::kCorruption);
+
+  const std::string good = EncodeTable(TableOfMoods());
+  for (size_t n = 0; n < good.size(); ++n) (void)DecodeTable(good.substr(0, n)).ok();
+  std::mt19937 random(12);
+  for (int i = 0; i < 5000; ++i) {
+    std::string damaged = good;
+    damaged[random() % damaged.size()] = static_cast<char>(random());
+    (void)DecodeTable(damaged).ok();
+  }
+}
+
 TEST(DescriptorBytes, DamagedBytesAreAnErrorOrAnotherDescriptorButNeverACrash) {
   const std::string bytes = EncodeTable(FullTable());
   for (size_t n = 0; n < bytes.size(); ++n) (void)DecodeTable(bytes.substr(0, n)).ok();
@@ -328,7 +404,9 @@ std::vector<std::pair<std::string, std::string>> ReadGolden(const std::string& n
 TEST(DescriptorBytes, GoldensStayReadableAndAreWhatIsWritten) {
   size_t seen = 0;
   std::vector<std::pair<std::string, std::string>> goldens = ReadGolden("catalog.golden");
-  for (auto& golden : ReadGolden("catalog_pages.golden")) goldens.push_back(std::move(golden));
+  for (const char* more : {"catalog_pages.golden", "catalog_enums.golden"}) {
+    for (auto& golden : ReadGolden(more)) goldens.push_back(std::move(golden));
+  }
   for (const auto& [name, hex] : goldens) {
     std::string bytes;
     for (size_t i = 0; i + 1 < hex.size(); i += 2) {
@@ -347,8 +425,14 @@ TEST(DescriptorBytes, GoldensStayReadableAndAreWhatIsWritten) {
     if (name == "relation with every field") {
       EXPECT_EQ(Hex(EncodeTable(FullTable())), hex);
     }
+    if (name == "enum type") {
+      EXPECT_EQ(Hex(EncodeTable(MoodType())), hex);
+    }
+    if (name == "relation with columns of an enum type") {
+      EXPECT_EQ(Hex(EncodeTable(TableOfMoods())), hex);
+    }
   }
-  EXPECT_EQ(seen, 4u);
+  EXPECT_EQ(seen, 6u);
 }
 
 TEST(DescriptorBytes, UnknownLayoutsAreCorruption) {

@@ -37,6 +37,10 @@ void CatalogSnapshot::Data::Forget(const TableDescriptor& table) {
     if (!index.name.empty()) forget_name(index.name);
     if (index.oid != 0) index_oids.Erase(index.oid);
   }
+  if (table.enumeration != nullptr) {
+    types.Erase(table.enumeration->oid);
+    types.Erase(table.enumeration->array_oid);
+  }
   for (const ForeignKey& key : table.foreign_keys) {
     referencing.Erase({key.referenced_table.value, table.id.value});
   }
@@ -88,6 +92,10 @@ void CatalogSnapshot::Data::Set(const TablePtr& table) {
     if (!index.name.empty()) relation_names.Set({table->parent.value, index.name}, name);
     if (index.oid != 0) index_oids.Set(index.oid, name);
   }
+  if (table->enumeration != nullptr) {
+    types.Set(table->enumeration->oid, id);
+    types.Set(table->enumeration->array_oid, id);
+  }
   for (const ForeignKey& key : table->foreign_keys) {
     referencing.Set({key.referenced_table.value, id}, true);
   }
@@ -103,9 +111,51 @@ NamespacePtr CatalogSnapshot::GetNamespace(NamespaceId id) const {
   return found == nullptr ? nullptr : *found;
 }
 
+namespace {
+
+TablePtr Holder(const CatalogSnapshot& snapshot, NamespaceId parent, std::string_view name,
+                bool is_type) {
+  const RelationName* found = snapshot.data().relation_names.Find(NameView{parent.value, name});
+  if (found == nullptr || found->is_index) return nullptr;
+  TablePtr table = snapshot.GetTable(found->table);
+  return table != nullptr && (table->kind == RelationKind::kType) == is_type ? table : nullptr;
+}
+
+std::vector<TablePtr> ListIn(const CatalogSnapshot& snapshot, NamespaceId parent, bool types) {
+  std::vector<TablePtr> out;
+  snapshot.data().relation_names.VisitFrom(
+      NameView{parent.value, ""}, [&](const NameInParent& name, const RelationName& holder) {
+        if (name.first != parent.value) return false;
+        if (holder.is_index) return true;
+        TablePtr table = snapshot.GetTable(holder.table);
+        if ((table->kind == RelationKind::kType) == types) out.push_back(std::move(table));
+        return true;
+      });
+  return out;
+}
+
+std::vector<TablePtr> ListAll(const CatalogSnapshot& snapshot, bool types) {
+  std::vector<TablePtr> out;
+  snapshot.data().tables.VisitAll([&](uint64_t, const TablePtr& table) {
+    if ((table->kind == RelationKind::kType) == types) out.push_back(table);
+    return true;
+  });
+  return out;
+}
+
+}  // namespace
+
 TablePtr CatalogSnapshot::FindTable(NamespaceId parent, std::string_view name) const {
-  const RelationName* found = data_->relation_names.Find(NameView{parent.value, name});
-  return found == nullptr || found->is_index ? nullptr : GetTable(found->table);
+  return Holder(*this, parent, name, false);
+}
+
+TablePtr CatalogSnapshot::FindType(NamespaceId parent, std::string_view name) const {
+  return Holder(*this, parent, name, true);
+}
+
+TablePtr CatalogSnapshot::GetTypeByOid(uint32_t oid) const {
+  const uint64_t* id = data_->types.Find(uint64_t{oid});
+  return id == nullptr ? nullptr : GetTable(TableId{*id});
 }
 
 TablePtr CatalogSnapshot::GetTable(TableId id) const {
@@ -115,7 +165,8 @@ TablePtr CatalogSnapshot::GetTable(TableId id) const {
 
 TablePtr CatalogSnapshot::GetTableByOid(uint32_t oid) const {
   if (oid < TableDescriptor::kFirstOid) return nullptr;
-  return GetTable(TableId{oid - TableDescriptor::kFirstOid});
+  TablePtr table = GetTable(TableId{oid - TableDescriptor::kFirstOid});
+  return table == nullptr || table->kind == RelationKind::kType ? nullptr : table;
 }
 
 namespace {
@@ -152,24 +203,13 @@ std::vector<NamespacePtr> CatalogSnapshot::ListNamespaces(NamespaceId parent) co
 }
 
 std::vector<TablePtr> CatalogSnapshot::ListTables(NamespaceId parent) const {
-  std::vector<TablePtr> out;
-  data_->relation_names.VisitFrom(NameView{parent.value, ""},
-                                  [&](const NameInParent& name, const RelationName& holder) {
-                                    if (name.first != parent.value) return false;
-                                    if (!holder.is_index) out.push_back(GetTable(holder.table));
-                                    return true;
-                                  });
-  return out;
+  return ListIn(*this, parent, false);
 }
-
-std::vector<TablePtr> CatalogSnapshot::ListAllTables() const {
-  std::vector<TablePtr> out;
-  data_->tables.VisitAll([&](uint64_t, const TablePtr& table) {
-    out.push_back(table);
-    return true;
-  });
-  return out;
+std::vector<TablePtr> CatalogSnapshot::ListTypes(NamespaceId parent) const {
+  return ListIn(*this, parent, true);
 }
+std::vector<TablePtr> CatalogSnapshot::ListAllTables() const { return ListAll(*this, false); }
+std::vector<TablePtr> CatalogSnapshot::ListAllTypes() const { return ListAll(*this, true); }
 
 std::vector<TablePtr> CatalogSnapshot::ListDroppedTables() const {
   std::vector<TablePtr> out;

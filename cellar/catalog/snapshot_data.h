@@ -39,6 +39,7 @@ struct CatalogSnapshot::Data {
   PersistentMap<NameInParent, uint64_t> namespace_names;
   PersistentMap<NameInParent, RelationName> relation_names;
   PersistentMap<uint64_t, RelationName> index_oids;
+  PersistentMap<uint64_t, uint64_t> types;     // oid, also of the array type, to id; living
   PersistentMap<uint64_t, uint64_t> storages;  // storage id to table id, where they differ
   PersistentMap<std::pair<uint64_t, uint64_t>, bool> referencing;  // (referenced, referencing)
   uint64_t generation = 0;

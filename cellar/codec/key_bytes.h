@@ -89,6 +89,7 @@ constexpr KeyKind ScalarKindOf(TypeId id) {
     case TypeId::kInt2:
     case TypeId::kInt4:
     case TypeId::kInt8:
+    case TypeId::kEnum:
     case TypeId::kOid:
     case TypeId::kChar:
     case TypeId::kXid:
@@ -142,6 +143,7 @@ struct IntegerRange {
 };
 constexpr IntegerRange IntegerRangeOf(TypeId id) {
   switch (id) {
+    case TypeId::kEnum:
     case TypeId::kInt8: return {INT64_MIN, INT64_MAX};
     case TypeId::kInt4: return {INT32_MIN, INT32_MAX};
     case TypeId::kInt2: return {INT16_MIN, INT16_MAX};

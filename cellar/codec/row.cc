@@ -30,6 +30,7 @@ RowFormat::Storage RowFormat::StorageOf(Type type) {
     case TypeId::kRegnamespace:
     case TypeId::kRegrole: return Storage::kUint4;
     case TypeId::kInt8:
+    case TypeId::kEnum:
     case TypeId::kTime:
     case TypeId::kTimestamp:
     case TypeId::kTimestamptz: return Storage::kInt8;

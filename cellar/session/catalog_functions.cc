@@ -133,6 +133,8 @@ class CatalogFunctions {
       Result<Datum> (CatalogFunctions::*call)();
     };
     static constexpr Entry kEntries[] = {
+        {"format_type", &CatalogFunctions::FormatMadeType},
+        {"pg_type_is_visible", &CatalogFunctions::TypeIsVisible},
         {"col_description", &CatalogFunctions::ColDescription},
         {"obj_description", &CatalogFunctions::ObjDescription},
         {"pg_advisory_lock", &CatalogFunctions::AdvisoryLock},
@@ -178,6 +180,27 @@ class CatalogFunctions {
   Datum Text(std::string_view text) { return Datum::Bytes(arena_->Copy(text)); }
   uint32_t Oid(size_t argument) const { return static_cast<uint32_t>(args_[argument].int_value()); }
   Result<Datum> Null() { return Datum(); }
+
+  Result<Datum> FormatMadeType() {
+    if (catalog_->GetTypeByOid(Oid(0)) == nullptr) return Datum();
+    return Text(s_.PrintReg(TypeId::kRegtype, Oid(0)));
+  }
+  Result<Datum> TypeIsVisible() {
+    const uint32_t oid = Oid(0);
+    if (TypeFromOid(oid)) return Datum::Bool(true);
+    const catalog::TablePtr made = catalog_->GetTypeByOid(oid);
+    if (made == nullptr) {
+      // The row type of a relation.
+      constexpr uint32_t kRowTypes = 0x20000000;
+      if (oid < kRowTypes) return Datum();
+      const catalog::TablePtr table = catalog_->GetTableByOid(oid - kRowTypes);
+      if (table == nullptr) return Datum();
+      const catalog::TablePtr seen = sql::FindRelation(*catalog_, s_.Scope(), "", table->name);
+      return Datum::Bool(seen != nullptr && seen->id == table->id);
+    }
+    const catalog::TablePtr visible = sql::FindType(*catalog_, s_.Scope(), "", made->name);
+    return Datum::Bool(visible != nullptr && visible->id == made->id);
+  }
 
   Result<Datum> TableIsVisible() {
     const uint32_t oid = Oid(0);
@@ -277,6 +300,10 @@ class CatalogFunctions {
       if (catalog_->FindTableOfIndexOid(oid, &index) != nullptr && !index->comment.empty())
         return Text(index->comment);
       return Datum();
+    }
+    if (kind == "pg_type") {
+      const catalog::TablePtr type = catalog_->GetTypeByOid(oid);
+      return type == nullptr || type->comment.empty() ? Datum() : Text(type->comment);
     }
     if (kind == "pg_namespace") {
       if (oid == s_.NamespaceOid(s_.database_id)) return Text("standard public schema");

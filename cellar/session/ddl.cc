@@ -219,11 +219,15 @@ Status Ddl::DropSchema(const ast::ObjectName& object, const ast::DropStmt& state
                     name);
   }
   std::vector<catalog::TablePtr> tables = Catalog()->ListTables(*space);
+  const std::vector<catalog::TablePtr> types = Catalog()->ListTypes(*space);
+  tables.insert(tables.end(), types.begin(), types.end());  // once what has them is gone
   if (!tables.empty() && !statement.cascade) {
     std::string detail;
     for (const catalog::TablePtr& table : tables) {
       if (!detail.empty()) detail += "\n";
-      detail += fmt::format("table {} depends on schema {}", s_.QualifiedName(*table), name);
+      const bool is_type = table->kind == catalog::RelationKind::kType;
+      detail += fmt::format("{} {} depends on schema {}", is_type ? "type" : "table",
+                            s_.QualifiedName(*table), name);
     }
     return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
                     "cannot drop schema {} because other objects depend on it", name)
@@ -233,13 +237,16 @@ Status Ddl::DropSchema(const ast::ObjectName& object, const ast::DropStmt& state
   if (!tables.empty()) {
     CELLAR_TRY(Notice(Severity::kNotice, "00000",
                       tables.size() == 1
-                          ? fmt::format("drop cascades to table {}", s_.QualifiedName(*tables[0]))
+                          ? fmt::format("drop cascades to {} {}", types.empty() ? "table" : "type",
+                                        s_.QualifiedName(*tables[0]))
                           : fmt::format("drop cascades to {} other objects", tables.size())));
   }
   for (const catalog::TablePtr& table : tables) {
     if (catalog::TablePtr living = Catalog()->GetTable(table->id)) {
       if (living->kind == catalog::RelationKind::kSequence) {
         CELLAR_TRY(Discard(living));
+      } else if (living->kind == catalog::RelationKind::kType) {
+        CELLAR_TRY(DropType(living, true));
       } else {
         CELLAR_TRY(DropTable(living, true));
       }
@@ -266,6 +273,8 @@ Status Ddl::DropObjects(const ast::DropStmt& statement) {
       case ast::ObjectType::kSequence: CELLAR_TRY(DropRelation(object, statement)); break;
       case ast::ObjectType::kIndex: CELLAR_TRY(DropIndex(object, statement)); break;
       case ast::ObjectType::kSchema: CELLAR_TRY(DropSchema(object, statement)); break;
+      case ast::ObjectType::kType:
+      case ast::ObjectType::kDomain: CELLAR_TRY(DropTypes(object, statement)); break;
       default: {
         std::string kind(ast::ObjectTypeName(statement.object_type));
         for (char& c : kind) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
@@ -316,6 +325,7 @@ Status Ddl::DropDatabase(const ast::DropDatabaseStmt& statement) {
     for (const catalog::TablePtr& table : Catalog()->ListTables(id)) {
       if (Catalog()->GetTable(table->id) != nullptr) CELLAR_TRY(Discard(table));
     }
+    for (const catalog::TablePtr& type : Catalog()->ListTypes(id)) CELLAR_TRY(Discard(type));
     return Status();
   };
   for (const catalog::NamespacePtr& schema : Catalog()->ListNamespaces(space->id)) {
@@ -500,7 +510,7 @@ Status Ddl::ApplySequenceOptions(const ast::OptionList& options, bool creating,
   for (const ast::Option& option : options) {
     if (option.name == "as") {
       int serial = 0;
-      CELLAR_TRY_ASSIGN(target.type, sql::ResolveTypeName(*option.type, &serial));
+      CELLAR_TRY_ASSIGN(target.type, s_.TypeNamed(*option.type, &serial));
       if (!IsInteger(target.type)) {
         return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
                         "sequence type must be smallint, integer, or bigint");
@@ -685,6 +695,7 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
       return Editor().RenameNamespace(space->id, statement.new_name);
     }
     case ast::ObjectType::kRole: return RenameRole(statement);
+    case ast::ObjectType::kType: return RenameType(statement);
     case ast::ObjectType::kIndex:
     case ast::ObjectType::kTable:
     case ast::ObjectType::kView:
@@ -810,6 +821,7 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
 }
 
 Status Ddl::MoveToSchema(const ast::AlterObjectSchemaStmt& statement) {
+  if (statement.object_type == ast::ObjectType::kType) return MoveType(statement);
   Result<catalog::TablePtr> found = FindRelation(statement.relation);
   if (!found.ok()) {
     if (statement.if_exists && found.status().code() == Code::kNotFound) {
@@ -863,6 +875,12 @@ Status Ddl::Comment(const ast::CommentStmt& statement) {
     case ast::ObjectType::kSequence: {
       CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindRelation(NameOf(statement.object)));
       catalog::TableDescriptor next = *table;
+      next.comment = text;
+      return Editor().UpdateTable(std::move(next)).status();
+    }
+    case ast::ObjectType::kType: {
+      CELLAR_TRY_ASSIGN(catalog::TablePtr type, FindOwnType(NameOf(statement.object)));
+      catalog::TableDescriptor next = *type;
       next.comment = text;
       return Editor().UpdateTable(std::move(next)).status();
     }
@@ -978,6 +996,8 @@ Status Ddl::Run(const Prepared& prepared, std::string* tag) {
     case ast::NodeKind::kCreateSchema: return CreateSchema(node.As<ast::CreateSchemaStmt>());
     case ast::NodeKind::kCreateDatabase: return CreateDatabase(node.As<ast::CreateDatabaseStmt>());
     case ast::NodeKind::kDropDatabase: return DropDatabase(node.As<ast::DropDatabaseStmt>());
+    case ast::NodeKind::kCreateEnum: return CreateEnum(node.As<ast::CreateEnumStmt>());
+    case ast::NodeKind::kAlterEnum: return AlterEnum(node.As<ast::AlterEnumStmt>());
     case ast::NodeKind::kCreateView: return CreateView(node.As<ast::CreateViewStmt>());
     case ast::NodeKind::kCreateSequence: return CreateSequence(node.As<ast::CreateSequenceStmt>());
     case ast::NodeKind::kAlterSequence: return AlterSequence(node.As<ast::AlterSequenceStmt>());
@@ -1011,6 +1031,9 @@ Status DropSchemaAndTables(catalog::CatalogEditor* editor, table::Access* access
     if (table->kind == catalog::RelationKind::kSequence) {
       CELLAR_TRY(access->transaction()->Delete(SequenceRecordKey(table->storage_id())));
     }
+  }
+  for (const catalog::TablePtr& type : editor->snapshot()->ListTypes(space)) {
+    CELLAR_TRY(editor->RemoveTable(type->id));
   }
   CELLAR_TRY(editor->DropNamespace(space));
   return editor->RemoveNamespace(space);

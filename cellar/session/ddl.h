@@ -204,6 +204,21 @@ class Ddl {
                       catalog::ColumnId column, const std::string& old_name,
                       const std::string& new_name);
 
+  // ddl_types.cc
+  Status CreateEnum(const ast::CreateEnumStmt& statement);
+  Status AlterEnum(const ast::AlterEnumStmt& statement);
+  Status RenameType(const ast::RenameStmt& statement);
+  Status MoveType(const ast::AlterObjectSchemaStmt& statement);
+  Status DropTypes(const ast::ObjectName& object, const ast::DropStmt& statement);
+  Status DropType(const catalog::TablePtr& type, bool cascade);
+  Status UpdateType(catalog::TableDescriptor next);
+  // Living relations that have a column of the type. Cost: looks at all relations.
+  std::vector<catalog::TablePtr> UsersOf(const catalog::TableDescriptor& type);
+  // A type that users made. Errors: 42704, 3F000, 42809 when it is built in.
+  Result<catalog::TablePtr> FindType(const ast::QualifiedName& name);
+  // The same, and 42501 unless the current role owns it.
+  Result<catalog::TablePtr> FindOwnType(const ast::QualifiedName& name);
+
   // ddl_bin.cc
   // What the running statement drops goes together.
   Result<uint64_t> DropGroup();
@@ -274,6 +289,8 @@ Status RemoveWithData(catalog::CatalogEditor* editor, table::Access* access,
                       const catalog::TableDescriptor& table);
 
 ast::QualifiedName NameOf(const ast::ObjectName& object);
+// A type as stored expressions name it: FormatType, but with keywords quoted. ddl_types.cc.
+std::string NameInSql(const Type& type);
 std::string JoinNames(const std::vector<std::string>& names, std::string_view separator);
 
 }  // namespace cellar::session

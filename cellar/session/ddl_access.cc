@@ -119,6 +119,11 @@ Status Ddl::AuthorizeDrop(const ast::DropStmt& statement) {
         CELLAR_TRY(s_.CheckOwner(*Catalog()->GetNamespace(*space)));
       continue;
     }
+    // DropTypes looks by itself.
+    if (statement.object_type == ast::ObjectType::kType ||
+        statement.object_type == ast::ObjectType::kDomain) {
+      continue;
+    }
     const ast::QualifiedName name = NameOf(object);
     catalog::TablePtr table = sql::FindRelation(*Catalog(), s_.Scope(), name.schema, name.name);
     // The owner of a schema may drop what others put into it.
@@ -133,7 +138,8 @@ Status Ddl::AuthorizeDrop(const ast::DropStmt& statement) {
 
 Status Ddl::AuthorizeRename(const ast::RenameStmt& statement) {
   switch (statement.object_type) {
-    case ast::ObjectType::kRole: return Status();
+    case ast::ObjectType::kType:
+    case ast::ObjectType::kRole: return Status();  // they look by themselves
     case ast::ObjectType::kSchema: {
       std::optional<catalog::NamespaceId> space =
           sql::FindSchema(*Catalog(), s_.Scope(), statement.sub_name);
@@ -223,6 +229,7 @@ Status Ddl::Authorize(const ast::Node& node) {
     case ast::NodeKind::kRename: return AuthorizeRename(node.As<ast::RenameStmt>());
     case ast::NodeKind::kAlterObjectSchema: {
       const auto& move = node.As<ast::AlterObjectSchemaStmt>();
+      if (move.object_type == ast::ObjectType::kType) return Status();
       CELLAR_TRY(AuthorizeRelation(move.relation));
       std::optional<catalog::NamespaceId> space =
           sql::FindSchema(*Catalog(), s_.Scope(), move.new_schema);
@@ -323,6 +330,10 @@ Status Ddl::ChangeOwner(const ast::RoleSpec& role, const catalog::TablePtr& tabl
 Status Ddl::AlterOwner(const ast::AlterOwnerStmt& statement) {
   const std::string owner = RoleName(statement.new_owner);
   catalog::NamespacePtr space;
+  if (statement.object_type == ast::ObjectType::kType) {
+    CELLAR_TRY_ASSIGN(const catalog::TablePtr type, FindOwnType(NameOf(statement.object)));
+    return ChangeOwner(statement.new_owner, type);
+  }
   if (statement.object_type == ast::ObjectType::kSchema) {
     std::optional<catalog::NamespaceId> id =
         sql::FindSchema(*Catalog(), s_.Scope(), statement.object.parts.back());

@@ -502,7 +502,7 @@ Status Ddl::ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr*
   catalog::ColumnDescriptor* column = FindMutable(&next, command.name);
   if (column == nullptr) return NoColumn(command.name, next.name);
   int serial = 0;
-  CELLAR_TRY_ASSIGN(Type type, sql::ResolveTypeName(command.column->type, &serial));
+  CELLAR_TRY_ASSIGN(Type type, s_.TypeNamed(command.column->type, &serial));
   if (!IsStorable(type)) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
                     "column \"{}\" has pseudo-type {}", command.name, FormatType(type));

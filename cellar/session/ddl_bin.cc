@@ -59,6 +59,7 @@ const char* KindName(RelationKind kind) {
   switch (kind) {
     case RelationKind::kView: return "view";
     case RelationKind::kSequence: return "sequence";
+    case RelationKind::kType: return "type";
     default: return "table";
   }
 }
@@ -68,6 +69,7 @@ std::optional<RelationKind> KindOf(ast::ObjectType type) {
     case ast::ObjectType::kTable: return RelationKind::kTable;
     case ast::ObjectType::kView: return RelationKind::kView;
     case ast::ObjectType::kSequence: return RelationKind::kSequence;
+    case ast::ObjectType::kType: return RelationKind::kType;
     default: return std::nullopt;
   }
 }
@@ -270,6 +272,7 @@ Result<std::vector<NamespacePtr>> Ddl::FindDroppedNamespaces(const ast::OwnStmt&
 bool Ddl::NameIsTaken(catalog::NamespaceId space, const std::string& name) {
   const catalog::IndexDescriptor* index = nullptr;
   return Catalog()->FindTable(space, name) != nullptr ||
+         Catalog()->FindType(space, name) != nullptr ||
          Catalog()->FindTableOfIndex(space, name, &index) != nullptr;
 }
 
@@ -445,6 +448,9 @@ Status Ddl::RestoreNamespace(const NamespacePtr& space, const std::string& name)
     tables.push_back(table);
     together.insert(table->id);
   }
+  // Types before what has them.
+  std::stable_partition(tables.begin(), tables.end(),
+                        [](const TablePtr& table) { return table->kind == RelationKind::kType; });
   for (const TablePtr& table : tables)
     CELLAR_TRY(Restore(table, table->parent, table->name, together));
   for (const TablePtr& table : tables) CELLAR_TRY(RestoreLostKeys(*table, together));

@@ -341,8 +341,13 @@ std::vector<std::string> Ddl::DependentsOf(uint32_t role) {
           add("privileges for " + what);
         }
       }
-      for (const catalog::TablePtr& table : Catalog()->ListTables(space->id)) {
-        const char* kind = table->kind == catalog::RelationKind::kView       ? "view"
+      std::vector<catalog::TablePtr> tables = Catalog()->ListTables(space->id);
+      for (catalog::TablePtr& type : Catalog()->ListTypes(space->id)) {
+        tables.push_back(std::move(type));
+      }
+      for (const catalog::TablePtr& table : tables) {
+        const char* kind = table->kind == catalog::RelationKind::kType       ? "type"
+                           : table->kind == catalog::RelationKind::kView     ? "view"
                            : table->kind == catalog::RelationKind::kSequence ? "sequence"
                                                                              : "table";
         const std::string shown = here ? s_.QualifiedName(*table) : table->name;
@@ -566,7 +571,9 @@ Status Ddl::ReassignOwned(const std::vector<uint32_t>& roles, uint32_t owner) {
     if (listed(schema->owner)) CELLAR_TRY(SetOwner(schema, name));
   }
   for (catalog::NamespaceId space : spaces) {
-    for (const catalog::TablePtr& table : Catalog()->ListTables(space)) {
+    std::vector<catalog::TablePtr> tables = Catalog()->ListTables(space);
+    for (catalog::TablePtr& type : Catalog()->ListTypes(space)) tables.push_back(std::move(type));
+    for (const catalog::TablePtr& table : tables) {
       catalog::TablePtr now = Catalog()->GetTable(table->id);
       if (now != nullptr && listed(now->owner)) CELLAR_TRY(SetOwner(now, name));
     }
@@ -589,13 +596,18 @@ Status Ddl::DropOwned(const std::vector<uint32_t>& roles, bool cascade) {
       spaces.push_back(schema->id);
     // Tables first: a schema is dropped when it is empty.
     for (catalog::NamespaceId space : spaces) {
-      for (const catalog::TablePtr& listed : Catalog()->ListTables(space)) {
+      std::vector<catalog::TablePtr> tables = Catalog()->ListTables(space);
+      for (catalog::TablePtr& type : Catalog()->ListTypes(space)) {
+        tables.push_back(std::move(type));
+      }
+      for (const catalog::TablePtr& listed : tables) {
         catalog::TablePtr table = Catalog()->GetTable(listed->id);
         if (table == nullptr) continue;
         const uint32_t owner = s_.OwnerOf(*table);
         if (owner == role) {
           ast::DropStmt drop;
-          drop.object_type = table->kind == catalog::RelationKind::kView ? ast::ObjectType::kView
+          drop.object_type = table->kind == catalog::RelationKind::kType   ? ast::ObjectType::kType
+                             : table->kind == catalog::RelationKind::kView ? ast::ObjectType::kView
                              : table->kind == catalog::RelationKind::kSequence
                                  ? ast::ObjectType::kSequence
                                  : ast::ObjectType::kTable;

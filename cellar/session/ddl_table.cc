@@ -165,7 +165,7 @@ Status Ddl::CheckExpression(const ast::Expr& expr, const catalog::TableDescripto
 
 Status Ddl::SetDefault(const ast::Expr& expr, catalog::ColumnDescriptor* column) {
   CELLAR_TRY(CheckExpression(expr, nullptr, column->type));
-  column->default_sql = sql::DeparseDefault(expr, FormatType(column->type));
+  column->default_sql = sql::DeparseDefault(expr, NameInSql(column->type));
   return Status();
 }
 
@@ -224,7 +224,7 @@ Result<catalog::ColumnDescriptor> Ddl::MakeColumn(const ast::ColumnDef& definiti
   catalog::ColumnDescriptor column;
   column.name = definition.name;
   *serial = 0;
-  CELLAR_TRY_ASSIGN(column.type, sql::ResolveTypeName(definition.type, serial));
+  CELLAR_TRY_ASSIGN(column.type, s_.TypeNamed(definition.type, serial));
   if (!IsStorable(column.type)) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
                     "column \"{}\" has pseudo-type {}", column.name, FormatType(column.type))

@@ -2,6 +2,7 @@
 #include <charconv>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/session/ddl.h"
 #include "cellar/session/session_internal.h"
 #include "cellar/sql/parser/deparse.h"
 
@@ -172,7 +173,8 @@ constexpr TypeFunction kTypeFunctions[] = {
     {1150, "timestamptz_in"}, {1160, "interval_in"}, {1701, "numeric_in"}, {2952, "uuid_in"},
     {321, "json_in"},         {3806, "jsonb_in"},    {1798, "oidin"},      {40, "int2vectorin"},
     {54, "oidvectorin"},      {2218, "regclassin"},  {2220, "regtypein"},  {44, "regprocin"},
-    {2290, "record_in"}};
+    {2290, "record_in"},      {3504, "enum_in"},     {3507, "enum_out"},   {3532, "enum_recv"},
+    {3533, "enum_send"}};
 
 }  // namespace
 
@@ -229,7 +231,7 @@ Result<uint32_t> Session::Impl::LookupReg(TypeId kind, std::string_view name) {
       Result<ast::TypeName> parsed = sql::ParseTypeName(name);
       if (!parsed.ok()) return parsed.status();
       int serial = 0;
-      CELLAR_TRY_ASSIGN(Type type, sql::ResolveTypeName(*parsed, &serial));
+      CELLAR_TRY_ASSIGN(Type type, TypeNamed(*parsed, &serial));
       return OidOf(type);
     }
     case TypeId::kRegnamespace: {
@@ -291,6 +293,12 @@ std::string Session::Impl::PrintReg(TypeId kind, uint32_t oid) {
       if (std::optional<Type> type = TypeFromOid(oid)) {
         if (type->id == TypeId::kBpchar) return type->array ? "character[]" : "character";
         return FormatType(*type);
+      }
+      if (catalog::TablePtr made = CurrentCatalog()->GetTypeByOid(oid)) {
+        const Type type = MakeEnum(made->enumeration, made->enumeration->array_oid == oid);
+        catalog::TablePtr visible = sql::FindType(*CurrentCatalog(), Scope(), "", made->name);
+        if (visible != nullptr && visible->id == made->id) return NameInSql(type);
+        return sql::QuoteIdentifier(SchemaName(made->parent)) + "." + NameInSql(type);
       }
       break;
     case TypeId::kRegnamespace:

@@ -168,7 +168,7 @@ constexpr std::array<OperatorClass, 31> kClasses = {{
     {"record_ops", TypeId::kRecord, false, true},
     {"xid8_ops", TypeId::kXid, false, false},
     {"cidr_ops", TypeId::kInvalid, false, false},
-    {"enum_ops", TypeId::kInvalid, false, false},
+    {"enum_ops", TypeId::kEnum, false, true},
 }};
 
 bool Accepts(const OperatorClass& of, Type type) {
@@ -205,7 +205,7 @@ Result<std::string> ResolveOperatorClass(const ast::QualifiedName& name, Type ty
   if (!Accepts(*at, type)) {
     return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
                     "operator class \"{}\" does not accept data type {}", name.name,
-                    FormatType(Type{type.id, type.array, -1}));
+                    FormatType(Plain(type)));
   }
   if (at->name == DefaultOperatorClass(type)) return std::string();
   return std::string(at->name);

@@ -112,10 +112,17 @@ class InformationSchema {
   }
 
   void TypeFields(Type type) {
-    const std::string type_name = type.array ? "ARRAY" : FormatType(Type{type.id, false, -1});
+    const std::string type_name = type.array                    ? "ARRAY"
+                                  : type.enumeration != nullptr ? "USER-DEFINED"
+                                                                : FormatType(ScalarOf(type));
+    std::string schema = "pg_catalog";
+    if (type.enumeration != nullptr) {
+      const catalog::TablePtr made = catalog_->GetTypeByOid(type.enumeration->oid);
+      if (made != nullptr) schema = s_.SchemaName(made->parent);
+    }
     row_.Text("data_type", type_name)
         .Text("udt_catalog", s_.database_name)
-        .Text("udt_schema", "pg_catalog")
+        .Text("udt_schema", schema)
         .Text("udt_name", TypeName(type));
     if (type.array) return;
     switch (type.id) {

@@ -18,6 +18,7 @@ std::string_view KindName(const catalog::TableDescriptor& table) {
   switch (table.kind) {
     case catalog::RelationKind::kView: return "view";
     case catalog::RelationKind::kSequence: return "sequence";
+    case catalog::RelationKind::kType: return "type";
     default: return "table";
   }
 }

@@ -280,6 +280,7 @@ Status Session::Impl::SendParameterChanges(ResultSink* sink) {
 // --------------------------------------------------------------------------------------------
 
 Status Session::Impl::PlanPrepared(Prepared* prepared) {
+  for (Type& type : prepared->client_types) type = Refreshed(type);
   sql::PlannerContext context = MakePlannerContext(prepared->client_types);
   sql::EvalContext fold;
   Arena arena;
@@ -709,7 +710,7 @@ Status Session::Parse(const std::string& name, std::string_view text,
     if (!parsed.ok()) return impl.AddPosition(parsed.status(), text);
     std::vector<Type> types;
     for (uint32_t oid : parameter_oids) {
-      std::optional<Type> type = oid == 0 ? Type{} : TypeFromOid(oid);
+      std::optional<Type> type = oid == 0 ? Type{} : sql::TypeOfOid(*impl.CurrentCatalog(), oid);
       if (!type) {
         return SqlError(Code::kInvalid, sqlstate::kUndefinedObject,
                         "type with OID {} does not exist", oid);
@@ -777,7 +778,7 @@ Status Session::Bind(const std::string& portal_name, const std::string& statemen
     portal->prepared = prepared;
     for (size_t i = 0; i < parameters.size(); ++i) {
       const BoundParameter& parameter = parameters[i];
-      Type type = prepared->parameter_types[i];
+      Type type = impl.Refreshed(prepared->parameter_types[i]);
       if (type.id == TypeId::kInvalid) type = MakeType(TypeId::kText);
       if (parameter.is_null) {
         portal->parameters.push_back(Datum());

@@ -412,6 +412,17 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Result<int64_t> CurrentValue(uint32_t sequence) override;
   Result<int64_t> LastValue() override;
   Result<int64_t> SetValue(uint32_t sequence, int64_t value, bool called) override;
+  // The type with the definition that an enum has now; as it was when there is none any more.
+  Type Refreshed(Type type) {
+    if (type.enumeration == nullptr) return type;
+    const catalog::TablePtr made = CurrentCatalog()->GetTypeByOid(type.enumeration->oid);
+    if (made != nullptr) type.enumeration = made->enumeration;
+    return type;
+  }
+  // sql::ResolveTypeName with this session's names.
+  Result<Type> TypeNamed(const ast::TypeName& name, int* serial) {
+    return sql::ResolveTypeName(name, serial, CurrentCatalog().get(), &Scope());
+  }
   Result<uint32_t> LookupReg(TypeId kind, std::string_view name) override;
   std::string PrintReg(TypeId kind, uint32_t oid) override;
   Result<Datum> CatalogFunction(std::string_view name, std::span<const Datum> args,

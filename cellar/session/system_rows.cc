@@ -157,7 +157,7 @@ constexpr TypeId kListedTypes[] = {
     TypeId::kRegtype,    TypeId::kRegproc,   TypeId::kRegnamespace, TypeId::kRegrole,
     TypeId::kInt2vector, TypeId::kOidvector, TypeId::kXid,          TypeId::kAclitem,
     TypeId::kPgNodeTree, TypeId::kUnknown,   TypeId::kVoid,         TypeId::kRecord,
-    TypeId::kAnyelement, TypeId::kAnyarray,  TypeId::kAny};
+    TypeId::kAnyelement, TypeId::kAnyarray,  TypeId::kAny,          TypeId::kAnyenum};
 
 // One generation: the tables' rows, written through SystemRow.
 class Generator {
@@ -193,6 +193,7 @@ class Generator {
         {"pg_description", &Generator::Description},
         {"pg_index", &Generator::Index},
         {"pg_indexes", &Generator::Indexes},
+        {"pg_enum", &Generator::Enums},
         {"pg_language", &Generator::Language},
         {"pg_namespace", &Generator::Namespace},
         {"pg_opclass", &Generator::Opclass},
@@ -240,6 +241,15 @@ class Generator {
       relations.insert(relations.end(), more.begin(), more.end());
     }
     return relations;
+  }
+  // Types that users made, as Relations.
+  std::vector<catalog::TablePtr> MadeTypes() {
+    std::vector<catalog::TablePtr> types = catalog_->ListTypes(s_.database_id);
+    for (const catalog::NamespacePtr& space : Schemas()) {
+      std::vector<catalog::TablePtr> more = catalog_->ListTypes(space->id);
+      types.insert(types.end(), more.begin(), more.end());
+    }
+    return types;
   }
   std::vector<catalog::NamespacePtr> Schemas() {
     std::vector<catalog::NamespacePtr> schemas = catalog_->ListNamespaces(s_.database_id);
@@ -548,10 +558,20 @@ class Generator {
         .Int("typsubscript", element != 0 ? 6179 : 0)
         .Int("typelem", element)
         .Int("typarray", array)
-        .Int("typinput", kind == 'c' ? 2290 : TypeInputFunction(TypeFromOid(oid).value_or(Type{})))
-        .Int("typoutput", element != 0 ? 751 : 31)
-        .Int("typreceive", element != 0 ? 2400 : 31)
-        .Int("typsend", element != 0 ? 2401 : 31)
+        .Int("typinput", kind == 'c'   ? 2290
+                         : kind == 'e' ? 3504
+                         : element != 0 && category == 'A' && length < 0 && !TypeFromOid(oid)
+                             ? 750
+                             : TypeInputFunction(TypeFromOid(oid).value_or(Type{})))
+        .Int("typoutput", kind == 'e'    ? 3507
+                          : element != 0 ? 751
+                                         : 31)
+        .Int("typreceive", kind == 'e'    ? 3532
+                           : element != 0 ? 2400
+                                          : 31)
+        .Int("typsend", kind == 'e'    ? 3533
+                        : element != 0 ? 2401
+                                       : 31)
         .Int("typmodin", 0)
         .Int("typmodout", 0)
         .Int("typanalyze", 0)
@@ -591,6 +611,31 @@ class Generator {
       if (!Wants("oid", oid)) continue;
       TypeRow(oid, table->name, s_.NamespaceOid(table->parent), OwnerOid(table->owner), -1, 'c',
               'C', false, 0, 0, table->oid(), 0);
+    }
+    for (const catalog::TablePtr& made : MadeTypes()) {
+      const EnumType& type = *made->enumeration;
+      const uint32_t space = s_.NamespaceOid(made->parent), owner = OwnerOid(made->owner);
+      if (Wants("oid", type.oid)) {
+        TypeRow(type.oid, type.name, space, owner, 4, 'e', 'E', false, 0, type.array_oid, 0, 0);
+      }
+      if (Wants("oid", type.array_oid)) {
+        TypeRow(type.array_oid, "_" + type.name, space, owner, -1, 'b', 'A', false, type.oid, 0, 0,
+                0);
+      }
+    }
+  }
+
+  void Enums() {
+    for (const catalog::TablePtr& made : MadeTypes()) {
+      if (!Wants("enumtypid", made->oid())) continue;
+      double order = 0;
+      for (const EnumLabel& label : made->enumeration->labels) {
+        row_.Int("oid", label.oid)
+            .Int("enumtypid", made->oid())
+            .Double("enumsortorder", ++order)
+            .Text("enumlabel", label.name)
+            .Emit();
+      }
     }
   }
 
@@ -642,7 +687,10 @@ class Generator {
     }
   }
 
-  static uint32_t OpclassOf(Type type) { return 10000 + OidOf(type) % 10000; }
+  static uint32_t OpclassOf(Type type) {
+    if (type.id == TypeId::kEnum && !type.array) type = MakeType(TypeId::kAnyenum);
+    return 10000 + OidOf(type) % 10000;
+  }
   static uint32_t OpclassOf(std::string_view name) {
     uint32_t oid = 11900;
     for (const OperatorClass& one : OperatorClasses()) {
@@ -667,6 +715,16 @@ class Generator {
           .Int("opckeytype", 0)
           .Emit();
     }
+    row_.Int("oid", OpclassOf(MakeType(TypeId::kAnyenum)))
+        .Int("opcmethod", kBtreeAm)
+        .Text("opcname", "enum_ops")
+        .Int("opcnamespace", kPgCatalogOid)
+        .Int("opcowner", kOwnerOid)
+        .Int("opcfamily", 0)
+        .Int("opcintype", OidOf(MakeType(TypeId::kAnyenum)))
+        .Bool("opcdefault", true)
+        .Int("opckeytype", 0)
+        .Emit();
     for (const OperatorClass& one : OperatorClasses()) {
       if (one.is_default || one.type == TypeId::kInvalid) continue;
       row_.Int("oid", OpclassOf(one.name))
@@ -870,6 +928,7 @@ class Generator {
       for (const catalog::IndexDescriptor& index : table->indexes)
         emit(index.oid, 1259, 0, index.comment);
     }
+    for (const catalog::TablePtr& type : MadeTypes()) emit(type->oid(), 1247, 0, type->comment);
     if (catalog::NamespacePtr own = catalog_->GetNamespace(s_.database_id)) {
       emit(s_.NamespaceOid(s_.database_id), 2615, 0, "standard public schema");
     }

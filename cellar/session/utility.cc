@@ -275,7 +275,7 @@ Status Session::Impl::EvaluateExecuteArguments(const ast::ExecuteStmt& statement
   eval.set_arena(arena);
   context.fold = &eval;
   for (size_t i = 0; i < statement.args.size(); ++i) {
-    const Type type = target.parameter_types[i];
+    const Type type = Refreshed(target.parameter_types[i]);
     CELLAR_TRY_ASSIGN(sql::ExprPtr bound,
                       sql::BindTableExpression(*statement.args[i], nullptr, type, context));
     CELLAR_TRY_ASSIGN(Datum value, sql::EvalScalar(*bound, eval));
@@ -512,7 +512,7 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
       std::vector<Type> types;
       for (const ast::TypeName& name : statement.types) {
         int serial = 0;
-        CELLAR_TRY_ASSIGN(Type type, sql::ResolveTypeName(name, &serial));
+        CELLAR_TRY_ASSIGN(Type type, TypeNamed(name, &serial));
         types.push_back(type);
       }
       // The tree of the query belongs to this statement: parse its text again for a tree of its
@@ -682,11 +682,12 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
     case ast::NodeKind::kOwn: return RunOwnStatement(node.As<ast::OwnStmt>(), portal, sink, tag);
     case ast::NodeKind::kDo:
     case ast::NodeKind::kCall:
-    case ast::NodeKind::kCreateEnum:
-    case ast::NodeKind::kAlterEnum:
     case ast::NodeKind::kCreateDomain:
     case ast::NodeKind::kRefreshMatView:
     case ast::NodeKind::kOther:
+      if (prepared.statement->tag == "CREATE TYPE") {
+        return UnsupportedError("CREATE TYPE is supported for enum types only");
+      }
       return UnsupportedError("{} is not supported", prepared.statement->tag);
     default: return RunDdl(prepared, sink, tag);
   }

@@ -6,6 +6,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/table/bulk_pages.h"
+#include "cellar/table/enum_check.h"
 #include "cellar/table/errors.h"
 #include "cellar/table/maintenance.h"
 #include "cellar/table/pages.h"
@@ -49,7 +50,10 @@ kv::Transaction* Access::transaction() const { return impl_->context.transaction
 
 Result<std::unique_ptr<Reader>> Access::Scan(ScanSpec spec) {
   if (impl_->limits != nullptr) CELLAR_TRY(impl_->Admit(*spec.table, false));
-  return OpenScan(&impl_->context, std::move(spec));
+  TablePtr table = spec.table;
+  std::vector<ColumnId> columns = spec.columns;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader, OpenScan(&impl_->context, std::move(spec)));
+  return WithCheckedEnums(std::move(table), std::move(columns), std::move(reader));
 }
 
 // ---- Look-ups ----
@@ -88,7 +92,8 @@ class Looker {
     const bool locked_already = whole && codec_->index().primary;
     if (spec_.lock_rows && !locked_already) CELLAR_TRY(entries.LockRows(spec_, items_));
     CELLAR_TRY(entries.FetchRows());
-    return Emit(entries, batch, key_row);
+    CELLAR_TRY(Emit(entries, batch, key_row));
+    return CheckEnumCodes(*spec_.table, spec_.columns, *batch);
   }
 
  private:

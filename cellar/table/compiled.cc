@@ -29,6 +29,7 @@ bool TypeMayLoseInformation(Type type) {
     case TypeId::kInt2:
     case TypeId::kInt4:
     case TypeId::kInt8:
+    case TypeId::kEnum:
     case TypeId::kText:
     case TypeId::kVarchar:
     case TypeId::kBytea:

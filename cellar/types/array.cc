@@ -94,7 +94,10 @@ Status Incompatible(std::string detail) {
 }  // namespace
 
 Type ElementTypeOf(Type array) {
-  if (array.array) return MakeType(array.id, array.modifier);
+  if (array.array) {
+    array.array = false;
+    return array;
+  }
   if (array.id == TypeId::kInt2vector) return MakeType(TypeId::kInt2);
   if (array.id == TypeId::kOidvector) return MakeType(TypeId::kOid);
   return Type();

@@ -5,6 +5,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/types/array.h"
 #include "cellar/types/datetime.h"
+#include "cellar/types/enum_type.h"
 #include "cellar/types/json.h"
 #include "cellar/types/numeric.h"
 #include "cellar/types/record.h"
@@ -48,7 +49,8 @@ Status FieldOverflow(std::string_view what) {
 
 Result<Datum> ParseScalar(std::string_view bytes, Type type, Arena* arena) {
   const int16_t length = TypeLength(type);
-  if (length > 0 && type.id != TypeId::kName && type.id != TypeId::kAclitem) {
+  if (length > 0 && type.id != TypeId::kName && type.id != TypeId::kAclitem &&
+      type.id != TypeId::kEnum) {
     CELLAR_TRY(CheckSize(bytes, static_cast<size_t>(length)));
   }
   switch (type.id) {
@@ -116,7 +118,7 @@ Result<Datum> ParseScalar(std::string_view bytes, Type type, Arena* arena) {
       return Datum::Bytes(array);
     }
     case TypeId::kVoid: return Datum::Bytes({});
-    default: return ParseDatum(bytes, MakeType(type.id), FormatSettings(), arena);
+    default: return ParseDatum(bytes, Plain(type), FormatSettings(), arena);
   }
 }
 
@@ -166,6 +168,7 @@ void AppendDatumBinary(Datum value, Type type, std::string* out) {
     case TypeId::kInt2vector:
     case TypeId::kOidvector: AppendArrayBinary(value.bytes(), ElementTypeOf(type), out); return;
     case TypeId::kBpchar: AppendDatumText(value, type, FormatSettings(), out); return;
+    case TypeId::kEnum: AppendEnum(value.int_value(), type, out); return;
     case TypeId::kRecord: AppendRecordBinary(value.bytes(), out); return;
     default: out->append(value.bytes()); return;
   }

@@ -62,7 +62,7 @@ Value::Value(Type type, Datum datum) : type_(type), datum_(datum) {
 }
 
 int CompareDatums(Datum a, Datum b, Type type) {
-  if (type.array) return CompareArrays(a.bytes(), b.bytes(), MakeType(type.id));
+  if (type.array) return CompareArrays(a.bytes(), b.bytes(), ScalarOf(type));
   switch (PhysicalOf(type)) {
     case Physical::kInt64: return CompareInts(a.int_value(), b.int_value());
     case Physical::kDouble: return CompareDoubles(a.double_value(), b.double_value());
@@ -87,7 +87,7 @@ int CompareDatums(Datum a, Datum b, Type type) {
 
 uint64_t HashDatum(Datum datum, Type type) {
   if (datum.is_null()) return kNullHash;
-  if (type.array) return HashArray(datum.bytes(), MakeType(type.id));
+  if (type.array) return HashArray(datum.bytes(), ScalarOf(type));
   switch (PhysicalOf(type)) {
     case Physical::kInt64: return Mix(static_cast<uint64_t>(datum.int_value()));
     case Physical::kDouble: {

@@ -29,6 +29,7 @@ std::string_view MakeRecord(const std::vector<RecordField>& fields, Arena* arena
   size_t size = 4;
   for (const RecordField& field : fields) {
     size += kFieldHeader + NameOf(field).size();
+    if (field.type.id == TypeId::kEnum) size += sizeof(field.type.enumeration);
     if (field.value.is_null()) continue;
     size += PhysicalOf(field.type) == Physical::kBytes ? field.value.bytes().size() : 8;
   }
@@ -51,6 +52,9 @@ std::string_view MakeRecord(const std::vector<RecordField>& fields, Arena* arena
                                             : 8;
     put(&length, 4);
     put(NameOf(field).data(), NameOf(field).size());
+    if (field.type.id == TypeId::kEnum) {
+      put(&field.type.enumeration, sizeof(field.type.enumeration));
+    }
     if (field.value.is_null()) continue;
     if (bytes) {
       put(field.value.bytes().data(), length);
@@ -80,6 +84,10 @@ std::vector<RecordField> RecordFields(std::string_view record) {
     next += kFieldHeader;
     field.name = {next, name_size};
     next += name_size;
+    if (field.type.id == TypeId::kEnum) {
+      std::memcpy(&field.type.enumeration, next, sizeof(field.type.enumeration));
+      next += sizeof(field.type.enumeration);
+    }
     if (null) continue;
     if (PhysicalOf(field.type) == Physical::kBytes) {
       field.value = Datum::Bytes({next, size});

@@ -2,7 +2,7 @@
 //
 // In-memory bytes (a Datum's kBytes of kRecord; not persisted): fields: u32; then per field
 //   [type id: u8][array: u8][NULL: u8][name size: u8][modifier: i32][size: u32][name][bytes],
-//   words as 8 bytes.
+//   words as 8 bytes; of kEnum, the address of its definition between name and bytes.
 #pragma once
 
 #include <string>

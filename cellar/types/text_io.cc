@@ -8,6 +8,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/types/array.h"
 #include "cellar/types/datetime.h"
+#include "cellar/types/enum_type.h"
 #include "cellar/types/json.h"
 #include "cellar/types/numeric.h"
 #include "cellar/types/record.h"
@@ -185,12 +186,14 @@ Result<Datum> ParseDatum(std::string_view text, Type type, const FormatSettings&
     case TypeId::kChar: return Datum::Int(text.empty() ? 0 : static_cast<uint8_t>(text[0]));
     case TypeId::kInt2vector:
     case TypeId::kOidvector: return ParseVector(text, type, settings, arena);
+    case TypeId::kEnum: return ToDatum(ParseEnum(text, type));
     case TypeId::kVoid: return Datum::Bytes({});
     case TypeId::kRecord:
       return UnsupportedError("input of anonymous composite types is not implemented");
     case TypeId::kAnyelement:
     case TypeId::kAnyarray:
     case TypeId::kAny:
+    case TypeId::kAnyenum:
     case TypeId::kInvalid:
       return UnsupportedError("cannot accept a value of type {}", FormatType(type));
     default: return ParseString(text, type, arena);
@@ -226,6 +229,7 @@ void AppendDatumText(Datum value, Type type, const FormatSettings& settings, std
     case TypeId::kTimestamptz: AppendTimestampTz(value.int_value(), settings, out); return;
     case TypeId::kInterval: AppendInterval(IntervalOf(value), settings, out); return;
     case TypeId::kUuid: AppendUuid(value.bytes(), out); return;
+    case TypeId::kEnum: AppendEnum(value.int_value(), type, out); return;
     case TypeId::kRecord: AppendRecordText(value.bytes(), settings, out); return;
     case TypeId::kChar:
       if (value.int_value() != 0) out->push_back(static_cast<char>(value.int_value()));

@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include "cellar/types/enum_type.h"
+
 namespace cellar {
 namespace {
 
@@ -55,16 +57,18 @@ constexpr TypeRow kRows[] = {
     {TypeId::kXid, 28, 1011, 4, Physical::kInt64, "xid", "xid"},
     {TypeId::kAclitem, 1033, 1034, 12, Physical::kBytes, "aclitem", "aclitem"},
     {TypeId::kPgNodeTree, 194, 0, -1, Physical::kBytes, "pg_node_tree", "pg_node_tree"},
+    {TypeId::kEnum, 0, 0, 4, Physical::kInt64, "enum", "enum"},
     {TypeId::kUnknown, 705, 0, -2, Physical::kBytes, "unknown", "unknown"},
     {TypeId::kVoid, 2278, 0, 4, Physical::kBytes, "void", "void"},
     {TypeId::kRecord, 2249, 2287, -1, Physical::kBytes, "record", "record"},
     {TypeId::kAnyelement, 2283, 0, 4, Physical::kBytes, "anyelement", "anyelement"},
     {TypeId::kAnyarray, 2277, 0, -1, Physical::kBytes, "anyarray", "anyarray"},
     {TypeId::kAny, 2276, 0, 4, Physical::kBytes, "any", "\"any\""},
+    {TypeId::kAnyenum, 3500, 0, 4, Physical::kInt64, "anyenum", "anyenum"},
 };
 constexpr TypeRow kInvalidRow = {TypeId::kInvalid, 0, 0, -1, Physical::kBytes, "invalid", "???"};
 
-constexpr size_t kNumIds = 106;
+constexpr size_t kNumIds = 107;
 constexpr std::array<uint8_t, kNumIds> MakeIndex() {
   std::array<uint8_t, kNumIds> index{};
   for (uint8_t& entry : index) entry = 0xFF;
@@ -122,7 +126,22 @@ std::string_view IntervalFields(int range) {
   }
 }
 
+// As SQL text names it: quoted unless it is a plain word.
+std::string Quoted(const std::string& name) {
+  const bool plain =
+      !name.empty() && (name[0] < '0' || name[0] > '9') && name[0] != '$' &&
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_$") == std::string::npos;
+  if (plain) return name;
+  std::string out = "\"";
+  for (char c : name) {
+    if (c == '"') out += c;
+    out += c;
+  }
+  return out + "\"";
+}
+
 std::string FormatElement(Type type) {
+  if (type.enumeration != nullptr) return Quoted(type.enumeration->name);
   const TypeRow& row = RowOf(type.id);
   const int32_t modifier = type.modifier;
   if (modifier < 0) {
@@ -191,10 +210,19 @@ bool IsStorable(Type type) {
   if (type.id == TypeId::kInvalid || type.id >= TypeId::kUnknown) return false;
   const TypeRow& row = RowOf(type.id);
   if (row.id == TypeId::kInvalid) return false;
+  if (type.id == TypeId::kEnum) return type.enumeration != nullptr;
   return !type.array || row.array_oid != 0;
 }
 
+bool Type::SameEnumeration(const Type& other) const {
+  return enumeration != nullptr && other.enumeration != nullptr &&
+         enumeration->oid == other.enumeration->oid;
+}
+
 uint32_t OidOf(Type type) {
+  if (type.enumeration != nullptr) {
+    return type.array ? type.enumeration->array_oid : type.enumeration->oid;
+  }
   const TypeRow& row = RowOf(type.id);
   return type.array ? row.array_oid : row.oid;
 }
@@ -209,6 +237,9 @@ std::optional<Type> TypeFromOid(uint32_t oid, int32_t modifier) {
 }
 
 std::string TypeName(Type type) {
+  if (type.enumeration != nullptr) {
+    return type.array ? fmt::format("_{}", type.enumeration->name) : type.enumeration->name;
+  }
   const TypeRow& row = RowOf(type.id);
   return type.array ? fmt::format("_{}", row.name) : std::string(row.name);
 }
@@ -217,7 +248,8 @@ int16_t TypeLength(Type type) { return type.array ? int16_t{-1} : RowOf(type.id)
 
 std::string FormatType(Type type) {
   if (!type.array) return FormatElement(type);
-  return FormatElement(MakeType(type.id, type.modifier)) + "[]";
+  type.array = false;
+  return FormatElement(type) + "[]";
 }
 
 std::optional<Type> TypeFromName(std::string_view name) {
@@ -230,6 +262,7 @@ std::optional<Type> TypeFromName(std::string_view name) {
     name.remove_prefix(1);
   }
   for (const TypeRow& row : kRows) {
+    if (row.id == TypeId::kEnum) continue;  // no type of its own
     if (row.name == name || row.display == name) return Type{row.id, array, -1};
   }
   for (const Alias& alias : kAliases) {

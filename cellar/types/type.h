@@ -50,6 +50,7 @@ enum class TypeId : uint8_t {
   kXid = 50,
   kAclitem = 51,
   kPgNodeTree = 52,
+  kEnum = 60,  // Type::enumeration says which
   // Only in expressions, never stored.
   kUnknown = 100,  // an untyped literal or parameter
   kVoid = 101,
@@ -57,30 +58,57 @@ enum class TypeId : uint8_t {
   kAnyelement = 103,  // in function signatures
   kAnyarray = 104,
   kAny = 105,
+  kAnyenum = 106,
 };
 
 // How a value lies in a Datum or a ColumnVector.
 enum class Physical : uint8_t {
   kInt64,   // bool (0/1), int2/4/8, oid, reg*, "char" (byte value), date (days since 2000-01-01),
-            // time, timestamp, timestamptz (microseconds since midnight / 2000-01-01 UTC)
+            // time, timestamp, timestamptz (microseconds since midnight / 2000-01-01 UTC), enums
+            // (types/enum_type.h)
   kDouble,  // float4 (rounded to float), float8
   kBytes,   // text, varchar, bpchar, name, unknown: UTF-8. bytea: raw. uuid: 16 bytes.
             // numeric: types/numeric.h. interval, timetz: types/datetime.h. arrays: types/array.h.
 };
+
+struct EnumType;  // types/enum_type.h
 
 struct Type {
   TypeId id = TypeId::kInvalid;
   bool array = false;     // an array of `id`
   int32_t modifier = -1;  // PostgreSQL's atttypmod: varchar(n) is n + 4; numeric(p,s) is ((p << 16)
                           // | s) + 4; time/timestamp/interval precision p is p; -1 is none
+  // Of kEnum: its definition, interned. Versions of one definition make the same type.
+  const EnumType* enumeration = nullptr;
 
-  bool operator==(const Type&) const = default;
+  bool operator==(const Type& other) const { return SameKind(other) && modifier == other.modifier; }
   // Equal but for the modifier.
-  bool SameKind(const Type& other) const { return id == other.id && array == other.array; }
+  bool SameKind(const Type& other) const {
+    return id == other.id && array == other.array &&
+           (enumeration == other.enumeration || SameEnumeration(other));
+  }
+
+ private:
+  bool SameEnumeration(const Type& other) const;
 };
 
 constexpr Type MakeType(TypeId id, int32_t modifier = -1) { return Type{id, false, modifier}; }
 constexpr Type ArrayOf(TypeId id) { return Type{id, true, -1}; }
+// The array type of an element, int2[] for int2; an array stays what it is.
+constexpr Type ArrayOf(const Type& element) {
+  return Type{element.id, true, -1, element.enumeration};
+}
+// The type without its modifier.
+constexpr Type Plain(Type type) {
+  type.modifier = -1;
+  return type;
+}
+// An array's element; the type itself otherwise. Without a modifier.
+constexpr Type ScalarOf(Type type) {
+  type.array = false;
+  type.modifier = -1;
+  return type;
+}
 
 Physical PhysicalOf(Type type);
 bool IsInteger(Type type);   // int2, int4, int8
@@ -91,7 +119,7 @@ bool IsDateTime(Type type);  // date, time, timetz, timestamp, timestamptz, inte
 bool IsStorable(Type type);
 
 // PostgreSQL's object id of the type (int4 is 23, _int4 is 1007), and back; nullopt for an unknown
-// id.
+// id. Enums have theirs in the catalog: OidOf knows it, TypeFromOid does not.
 uint32_t OidOf(Type type);
 std::optional<Type> TypeFromOid(uint32_t oid, int32_t modifier = -1);
 // pg_type.typname ("int4", "_int4", "bpchar") and typlen (-1 for variable, -2 never).

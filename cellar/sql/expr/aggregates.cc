@@ -589,16 +589,16 @@ void AddExtremes(Registry& r) {
        {"min(int2) int2", "min(int4) int4", "min(int8) int8", "min(oid) oid", "min(float4) float4",
         "min(float8) float8", "min(numeric) numeric", "min(date) date", "min(time) time",
         "min(timetz) timetz", "min(timestamp) timestamp", "min(timestamptz) timestamptz",
-        "min(interval) interval", "min(text) text", "min(bpchar) bpchar",
-        "min(anyarray) anyarray"}) {
+        "min(interval) interval", "min(text) text", "min(bpchar) bpchar", "min(anyarray) anyarray",
+        "min(anyenum) anyenum"}) {
     r.AddAggregate(s, MakeExtreme<false>);
   }
   for (const char* s :
        {"max(int2) int2", "max(int4) int4", "max(int8) int8", "max(oid) oid", "max(float4) float4",
         "max(float8) float8", "max(numeric) numeric", "max(date) date", "max(time) time",
         "max(timetz) timetz", "max(timestamp) timestamp", "max(timestamptz) timestamptz",
-        "max(interval) interval", "max(text) text", "max(bpchar) bpchar",
-        "max(anyarray) anyarray"}) {
+        "max(interval) interval", "max(text) text", "max(bpchar) bpchar", "max(anyarray) anyarray",
+        "max(anyenum) anyenum"}) {
     r.AddAggregate(s, MakeExtreme<true>);
   }
 }

@@ -322,17 +322,17 @@ CastPath FindPath(Type from, Type to, CastContext context);
 Result<Datum> CastArray(EvalContext& context, const Expr& call, Args a) {
   const Type from = ElementOf(call.args[0]->type);
   const Type to = ElementOf(call.type);
-  CastPath path = FindPath(from, MakeType(to.id), CastContext::kExplicit);
+  CastPath path = FindPath(from, Plain(to), CastContext::kExplicit);
   if (path.none) return InternalError("array cast without an element cast");
-  ArrayView view(a[0].bytes(), MakeType(from.id));
+  ArrayView view(a[0].bytes(), from);
   Expr element;
   element.kind = ExprKind::kCall;
   element.type = to;
   element.explicit_cast = call.explicit_cast;
-  element.args.push_back(MakeNull(MakeType(from.id)));
+  element.args.push_back(MakeNull(Plain(from)));
   const FunctionSpec* spec = path.spec;
   if (spec == nullptr && to.modifier >= 0) spec = &ModifierCastSpec();
-  ArrayBuilder builder(MakeType(to.id));
+  ArrayBuilder builder(to);
   std::vector<int32_t> lengths, bounds;
   for (int i = 0; i < view.dimensions(); ++i) {
     lengths.push_back(view.length(i));
@@ -379,7 +379,8 @@ bool IsStableText(Type type) {
     case TypeId::kInterval:
     case TypeId::kBytea:
     case TypeId::kFloat4:
-    case TypeId::kFloat8: return true;
+    case TypeId::kFloat8:
+    case TypeId::kEnum: return true;
     default: return IsReg(MakeType(type.id));
   }
 }
@@ -410,7 +411,7 @@ CastPath FindPath(Type from, Type to, CastContext context) {
     }
   }
   if (to.array && IsArrayLike(from)) {
-    CastPath element = FindPath(MakeType(ElementOf(from).id), MakeType(to.id), context);
+    CastPath element = FindPath(Plain(ElementOf(from)), ScalarOf(to), context);
     if (element.none) return path;
     path.none = false;
     path.spec = &ArrayCastSpec();
@@ -486,6 +487,7 @@ bool CanCast(Type from, Type to, CastContext context) {
   if (from.SameKind(to)) return true;
   if (!from.array && from.id == TypeId::kUnknown) return true;
   if (!to.array && (to.id == TypeId::kAny || to.id == TypeId::kAnyelement)) return true;
+  if (to == MakeType(TypeId::kAnyenum)) return !from.array && from.id == TypeId::kEnum;
   return !FindPath(from, to, context).none;
 }
 
@@ -493,6 +495,7 @@ Result<ExprPtr> CastTo(ExprPtr expr, Type to, CastContext context, EvalContext* 
   const Type from = expr->type;
   const bool is_explicit = context == CastContext::kExplicit;
   if (!to.array && (to.id == TypeId::kAny || to.id == TypeId::kAnyelement)) return expr;
+  if (to == MakeType(TypeId::kAnyenum) && !from.array && from.id == TypeId::kEnum) return expr;
   if (!from.array && from.id == TypeId::kUnknown && to.id != TypeId::kUnknown) {
     const bool needs_session = IsReg(to) && expr->kind == ExprKind::kConstant &&
                                !expr->constant.is_null() &&
@@ -506,7 +509,7 @@ Result<ExprPtr> CastTo(ExprPtr expr, Type to, CastContext context, EvalContext* 
   if (expr->kind == ExprKind::kConstant && expr->constant.is_null()) {
     if (FindPath(from, to, context).none && !from.SameKind(to)) {
       return SqlError(Code::kInvalid, sqlstate::kCannotCoerce, "cannot cast type {} to {}",
-                      FormatType(MakeType(from.id)), FormatType(MakeType(to.id)))
+                      FormatType(ScalarOf(from)), FormatType(ScalarOf(to)))
           .WithLocation(expr->location);
     }
     ExprPtr out = MakeNull(to);

@@ -233,7 +233,7 @@ void RegisterComparisons(Registry& r) {
     for (Type right : ints) AddInts(r, left, right);
   }
   for (TypeId id : {TypeId::kBool, TypeId::kOid, TypeId::kChar, TypeId::kDate, TypeId::kTime,
-                    TypeId::kTimestamp, TypeId::kTimestamptz}) {
+                    TypeId::kTimestamp, TypeId::kTimestamptz, TypeId::kAnyenum}) {
     AddInts(r, MakeType(id), MakeType(id));
   }
   const Type floats[] = {MakeType(TypeId::kFloat4), MakeType(TypeId::kFloat8)};

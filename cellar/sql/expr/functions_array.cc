@@ -17,7 +17,7 @@ constexpr int64_t kMaxSetRows = 50'000'000;
 constexpr int64_t kRowsBetweenCancelChecks = 4096;
 
 // The array argument's element type; resolved calls have concrete types.
-Type ElementAt(const Expr& call, size_t i) { return MakeType(ElementOf(call.args[i]->type).id); }
+Type ElementAt(const Expr& call, size_t i) { return Plain(ElementOf(call.args[i]->type)); }
 ArrayView View(const Expr& call, Args a, size_t i) {
   return ArrayView(a[i].bytes(), ElementAt(call, i));
 }

@@ -43,6 +43,8 @@ SignatureType ReadType(std::string_view text) {
     out.type = MakeType(TypeId::kAnyelement);
   else if (text == "anyarray")
     out.type = MakeType(TypeId::kAnyarray);
+  else if (text == "anyenum")
+    out.type = MakeType(TypeId::kAnyenum);
   else if (text == "any")
     out.type = MakeType(TypeId::kAny);
   else if (text == "void")
@@ -116,6 +118,7 @@ Registry::Registry() {
   RegisterPatterns(*this);
   RegisterDateTime(*this);
   RegisterArrays(*this);
+  RegisterEnums(*this);
   RegisterJson(*this);
   RegisterSystem(*this);
   RegisterPlainAggregates(*this);
@@ -226,7 +229,10 @@ std::span<const FunctionSpec> AllFunctions() { return Registry::Get().functions(
 std::span<const AggregateSpec> AllAggregates() { return Registry::Get().aggregates(); }
 
 Type ElementOf(Type type) {
-  if (type.array) return MakeType(type.id, type.modifier);
+  if (type.array) {
+    type.array = false;
+    return type;
+  }
   if (type.id == TypeId::kInt2vector) return MakeType(TypeId::kInt2);
   if (type.id == TypeId::kOidvector) return MakeType(TypeId::kOid);
   return Type{};

@@ -78,6 +78,7 @@ void RegisterTextFormats(Registry& registry);
 void RegisterPatterns(Registry& registry);
 void RegisterDateTime(Registry& registry);
 void RegisterArrays(Registry& registry);
+void RegisterEnums(Registry& registry);
 void RegisterJson(Registry& registry);
 void RegisterSystem(Registry& registry);
 void RegisterAggregates(Registry& registry);
@@ -93,7 +94,7 @@ const FunctionSpec& ModifierCastSpec();
 // int4 for int4[], int2 for int2vector; kInvalid otherwise.
 Type ElementOf(Type type);
 // The array type of an element: int2[] for int2.
-inline Type ArrayTypeOf(Type element) { return ArrayOf(element.id); }
+inline Type ArrayTypeOf(Type element) { return ArrayOf(element); }
 inline bool IsArrayLike(Type type) { return ElementOf(type).id != TypeId::kInvalid; }
 
 // The state of min or max over values that are words.

@@ -12,7 +12,8 @@ constexpr TypeId kUnknownId = TypeId::kUnknown;
 
 bool IsUnknown(Type type) { return !type.array && type.id == kUnknownId; }
 bool IsPolymorphic(Type type) {
-  return !type.array && (type.id == TypeId::kAnyelement || type.id == TypeId::kAnyarray);
+  return !type.array && (type.id == TypeId::kAnyelement || type.id == TypeId::kAnyarray ||
+                         type.id == TypeId::kAnyenum);
 }
 
 // A function and its argument types for a call of so many arguments (variadic ones repeated).
@@ -33,6 +34,9 @@ std::optional<Type> ElementForCall(const Candidate& candidate, std::span<const T
       type = ElementOf(type);
       if (type.id == TypeId::kInvalid) return std::nullopt;
     } else if (candidate.spec->nonarray && type.array) {
+      return std::nullopt;
+    } else if (candidate.args[i].id == TypeId::kAnyenum &&
+               (type.array || type.id != TypeId::kEnum)) {
       return std::nullopt;
     }
     type.modifier = -1;
@@ -222,6 +226,7 @@ Result<ResolvedFunction> Finish(const Candidate& candidate, std::span<const Type
     if (declared.array) return declared;
     switch (declared.id) {
       case TypeId::kAny: return input;
+      case TypeId::kAnyenum:
       case TypeId::kAnyelement: return element;
       case TypeId::kAnyarray:
         // int2vector and oidvector stay as they are: they lie in memory like arrays.
@@ -235,7 +240,9 @@ Result<ResolvedFunction> Finish(const Candidate& candidate, std::span<const Type
     if (out.arg_types.back().SameKind(inputs[i])) out.arg_types.back() = inputs[i];
   }
   Type result = candidate.spec->result;
-  if (!result.array && result.id == TypeId::kAnyelement) result = element;
+  if (!result.array && (result.id == TypeId::kAnyelement || result.id == TypeId::kAnyenum)) {
+    result = element;
+  }
   if (!result.array && result.id == TypeId::kAnyarray) result = ArrayTypeOf(element);
   result.modifier = -1;
   out.result = result;
@@ -298,7 +305,9 @@ char TypeCategory(Type type) {
     case TypeId::kRecord:
     case TypeId::kAnyelement:
     case TypeId::kAnyarray:
+    case TypeId::kAnyenum:
     case TypeId::kAny: return 'P';
+    case TypeId::kEnum: return 'E';
     default: return 'U';
   }
 }
@@ -457,6 +466,8 @@ const FunctionSpec* ComparisonOf(Comparison comparison, Type left, Type right) {
 const FunctionSpec* DefaultComparison(Comparison comparison, Type type) {
   if (IsArrayLike(type) && type.array)
     type = MakeType(TypeId::kAnyarray);
+  else if (type.id == TypeId::kEnum)
+    type = MakeType(TypeId::kAnyenum);
   else if (type.id == TypeId::kVarchar || IsUnknown(type))
     type = MakeType(TypeId::kText);
   else if (TypeCategory(type) == 'N' && type.id >= TypeId::kRegclass)

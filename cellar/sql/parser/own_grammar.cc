@@ -132,6 +132,7 @@ class OwnStatementReader {
         {"table", ast::ObjectType::kTable, "ALTER TABLE"},
         {"view", ast::ObjectType::kView, "ALTER VIEW"},
         {"sequence", ast::ObjectType::kSequence, "ALTER SEQUENCE"},
+        {"type", ast::ObjectType::kType, "ALTER TYPE"},
         {"schema", ast::ObjectType::kSchema, "ALTER SCHEMA"},
         {"database", ast::ObjectType::kDatabase, "ALTER DATABASE"},
     };

@@ -31,7 +31,7 @@ const Expr* SeeThrough(const Expr* expr) {
     if (widen && expr->function->comparison != Comparison::kNone) break;
     // Only casts are named like their result's type.
     std::string_view name = expr->function->name;
-    if (name != TypeName(Type{to.id, false, -1}) && name != "cast" && name != "relabel") break;
+    if (name != TypeName(ScalarOf(to)) && name != "cast" && name != "relabel") break;
     expr = expr->args[0].get();
   }
   return expr;

@@ -117,6 +117,11 @@ Result<ExprPtr> Binder::BindCall(const ast::FuncCall& call, Env& env) {
   if (!FunctionExists(name) && args.size() == 1 && !call.variadic) {
     // A type's name called like a function is a cast.
     std::optional<Type> type = TypeFromName(name);
+    if (!type.has_value() && s_.context.catalog != nullptr && s_.context.scope != nullptr) {
+      catalog::TablePtr made =
+          FindType(*s_.context.catalog, *s_.context.scope, call.name.schema, name);
+      if (made != nullptr) type = MakeEnum(made->enumeration);
+    }
     if (type.has_value()) {
       Result<ExprPtr> cast =
           Coerce(CloneExpr(*args[0]), *type, CastContext::kExplicit, call.location);

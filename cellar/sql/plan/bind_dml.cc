@@ -127,6 +127,23 @@ Result<catalog::TablePtr> Binder::FindTargetTable(const ast::QualifiedName& name
   return table;
 }
 
+namespace {
+
+// Own types while one table's expression is bound, and the others again afterwards.
+class OwnTypes {
+ public:
+  explicit OwnTypes(std::vector<Type>* types) : types_(types) { types_->swap(outer_); }
+  ~OwnTypes() { types_->swap(outer_); }
+  OwnTypes(const OwnTypes&) = delete;
+  OwnTypes& operator=(const OwnTypes&) = delete;
+
+ private:
+  std::vector<Type>* types_;
+  std::vector<Type> outer_;
+};
+
+}  // namespace
+
 Result<ExprPtr> Binder::BindTableExpression(const ast::Expr& expression,
                                             const catalog::TableDescriptor* table, Type target,
                                             Place place) {
@@ -147,6 +164,13 @@ Result<ExprPtr> Binder::BindTableExpression(const ast::Expr& expression,
     }
     block.scope.items.push_back(item);
   }
+  const OwnTypes own(&own_types_);
+  if (table != nullptr) {
+    for (const catalog::ColumnDescriptor& column : table->columns) {
+      if (column.type.enumeration != nullptr) own_types_.push_back(column.type);
+    }
+  }
+  if (target.enumeration != nullptr) own_types_.push_back(target);
   Env env;
   env.scope = &block.scope;
   env.place = place;
@@ -196,7 +220,7 @@ Result<ExprPtr> Binder::AssignTo(ExprPtr value, const catalog::ColumnDescriptor&
       !CanCast(from, column.type, CastContext::kAssignment)) {
     return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
                     "column \"{}\" is of type {} but expression is of type {}", column.name,
-                    FormatType(Type{column.type.id, column.type.array, -1}), FormatType(from))
+                    FormatType(Plain(column.type)), FormatType(from))
         .WithHint("You will need to rewrite or cast the expression.")
         .WithLocation(location);
   }
@@ -528,7 +552,7 @@ Result<BoundQuery> Binder::BindInsert(const ast::InsertStmt& insert, const Scope
           !CanCast(from, column.type, CastContext::kAssignment)) {
         return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
                         "column \"{}\" is of type {} but expression is of type {}", column.name,
-                        FormatType(Type{column.type.id, column.type.array, -1}), FormatType(from))
+                        FormatType(Plain(column.type)), FormatType(from))
             .WithHint("You will need to rewrite or cast the expression.")
             .WithLocation(location);
       }

@@ -24,7 +24,7 @@ Result<ExprPtr> Binder::BindAnyAll(const ast::AnyAllExpr& expr, Env& env) {
       CELLAR_TRY_ASSIGN(left, ResolveUnknown(std::move(left)));
     }
     Type element = left->type;
-    Type array = ArrayOf(element.id);
+    Type array = ArrayOf(element);
     if (element.array) array = element;
     CELLAR_TRY_ASSIGN(right, Coerce(std::move(right), array, CastContext::kImplicit, -1));
   }
@@ -45,7 +45,7 @@ Result<ExprPtr> Binder::BindAnyAll(const ast::AnyAllExpr& expr, Env& env) {
   CELLAR_TRY_ASSIGN(left,
                     Coerce(std::move(left), resolved.arg_types[0], CastContext::kImplicit, -1));
   if (!element.SameKind(resolved.arg_types[1])) {
-    Type wanted = ArrayOf(resolved.arg_types[1].id);
+    Type wanted = ArrayOf(resolved.arg_types[1]);
     // int2vector = ANY compares element-wise as it is; the cast of its elements is by array.
     CELLAR_TRY_ASSIGN(right, Coerce(std::move(right), wanted, CastContext::kImplicit, -1));
   }
@@ -329,7 +329,7 @@ Result<ExprPtr> Binder::BindArray(const ast::ArrayExpr& array, Env& env, Type wa
       CELLAR_TRY_ASSIGN(arg, ResolveUnknown(std::move(arg)));
     }
   }
-  out->type = common.array ? common : ArrayOf(common.id);
+  out->type = common.array ? common : ArrayOf(common);
   return Fold(std::move(out));
 }
 
@@ -380,8 +380,18 @@ Result<ExprPtr> Binder::BindIndirection(const ast::IndirectionExpr& expr, Env& e
   return value;
 }
 
+Result<Type> Binder::TypeNamed(const ast::TypeName& name) const {
+  // A stored expression means the types of its table, wherever they are now.
+  for (Type type : own_types_) {
+    const EnumType& own = *type.enumeration;
+    if (own.name != name.name.name || !name.typmods.empty()) continue;
+    return MakeEnum(&own, !name.array_bounds.empty());
+  }
+  return ResolveTypeName(name, nullptr, s_.context.catalog.get(), s_.context.scope);
+}
+
 Result<ExprPtr> Binder::BindTypeCast(const ast::TypeCast& cast, Env& env) {
-  CELLAR_TRY_ASSIGN(Type type, ResolveTypeName(cast.type, nullptr));
+  CELLAR_TRY_ASSIGN(Type type, TypeNamed(cast.type));
   ExprPtr arg;
   if (cast.arg->kind == ast::NodeKind::kArray && type.array) {
     Type bare = type;

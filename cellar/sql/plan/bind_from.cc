@@ -482,7 +482,7 @@ Result<Binder::FromResult> Binder::BindFunctionRef(const ast::FunctionRef& ref, 
             .WithLocation(ref.location);
       }
       for (const ast::ColumnDef& definition : definitions) {
-        CELLAR_TRY_ASSIGN(Type type, ResolveTypeName(definition.type, nullptr));
+        CELLAR_TRY_ASSIGN(Type type, TypeNamed(definition.type));
         add_column(definition.name, type);
       }
     } else if (many) {

@@ -52,7 +52,7 @@ Result<ExprPtr> Binder::BindSubLink(const ast::SubLink& link, Env& env, bool neg
     Type type = s_.column(query.columns[0].id).type;
     if (link.sub_kind == ast::SubLinkKind::kArray) {
       out->subplan_kind = SubplanKind::kArray;
-      out->type = type.array ? type : ArrayOf(type.id);
+      out->type = type.array ? type : ArrayOf(type);
     } else {
       out->subplan_kind = SubplanKind::kScalar;
       out->type = type;

@@ -301,6 +301,7 @@ class Binder {
   Result<ExprPtr> BindSetFunction(ExprPtr call, const std::string& name, Env& env);
   Block* OwnerOf(const std::vector<const Expr*>& exprs, Env& env);
 
+  Result<Type> TypeNamed(const ast::TypeName& name) const;
   // Errors: 54001 when the statement nests too deep for the thread's stack.
   Status CheckStack() const;
 
@@ -309,7 +310,8 @@ class Binder {
   std::vector<std::unique_ptr<ScopeItem>> items_;
   std::vector<CteName> cte_names_;
   int view_depth_ = 0;
-  catalog::TablePtr view_;  // whose text is bound
+  catalog::TablePtr view_;       // whose text is bound
+  std::vector<Type> own_types_;  // enum types of the table whose expression is bound
 };
 
 // The name that PostgreSQL gives an output column without AS; "?column?" when nothing better is

@@ -35,6 +35,31 @@ catalog::TablePtr FindRelation(const catalog::CatalogSnapshot& catalog, const Na
   return nullptr;
 }
 
+catalog::TablePtr FindType(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
+                           std::string_view schema, std::string_view name) {
+  if (!schema.empty()) {
+    std::optional<catalog::NamespaceId> space = FindSchema(catalog, scope, schema);
+    return space.has_value() ? catalog.FindType(*space, name) : nullptr;
+  }
+  if (scope.temporary.value != 0) {
+    if (catalog::TablePtr type = catalog.FindType(scope.temporary, name)) return type;
+  }
+  for (const std::string& entry : scope.search_path) {
+    std::optional<catalog::NamespaceId> space = FindSchema(catalog, scope, entry);
+    if (!space.has_value()) continue;
+    if (catalog::TablePtr type = catalog.FindType(*space, name)) return type;
+  }
+  return nullptr;
+}
+
+std::optional<Type> TypeOfOid(const catalog::CatalogSnapshot& catalog, uint32_t oid,
+                              int32_t modifier) {
+  if (std::optional<Type> type = TypeFromOid(oid, modifier)) return type;
+  const catalog::TablePtr made = catalog.GetTypeByOid(oid);
+  if (made == nullptr) return std::nullopt;
+  return MakeEnum(made->enumeration, made->enumeration->array_oid == oid);
+}
+
 Status CheckSchemaUse(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
                       std::string_view schema) {
   if (scope.may_use == nullptr) return Status();
@@ -111,7 +136,24 @@ Result<int32_t> ModifierOf(const ast::TypeName& name, TypeId id) {
 
 }  // namespace
 
-Result<Type> ResolveTypeName(const ast::TypeName& name, int* serial) {
+namespace {
+
+std::optional<Type> FindMadeType(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
+                                 const ast::QualifiedName& name) {
+  if (catalog::TablePtr type = FindType(catalog, scope, name.schema, name.name)) {
+    return MakeEnum(type->enumeration);
+  }
+  // The array type of mood is _mood.
+  if (!name.name.starts_with('_')) return std::nullopt;
+  catalog::TablePtr type = FindType(catalog, scope, name.schema, name.name.substr(1));
+  if (type == nullptr) return std::nullopt;
+  return MakeEnum(type->enumeration, true);
+}
+
+}  // namespace
+
+Result<Type> ResolveTypeName(const ast::TypeName& name, int* serial,
+                             const catalog::CatalogSnapshot* catalog, const NameScope* scope) {
   if (serial != nullptr) *serial = 0;
   std::string shown =
       name.name.schema.empty() ? name.name.name : name.name.schema + "." + name.name.name;
@@ -121,7 +163,7 @@ Result<Type> ResolveTypeName(const ast::TypeName& name, int* serial) {
   if (name.pct_type) return UnsupportedError("%TYPE is not supported").WithLocation(name.location);
   if (name.setof)
     return UnsupportedError("SETOF is not supported here").WithLocation(name.location);
-  if (!name.name.schema.empty() && name.name.schema != "pg_catalog") return unknown;
+  const bool built_in = name.name.schema.empty() || name.name.schema == "pg_catalog";
   if (name.name.schema.empty()) {
     int bytes = 0;
     const std::string& n = name.name.name;
@@ -137,7 +179,19 @@ Result<Type> ResolveTypeName(const ast::TypeName& name, int* serial) {
       return MakeType(bytes == 2 ? TypeId::kInt2 : bytes == 4 ? TypeId::kInt4 : TypeId::kInt8);
     }
   }
-  std::optional<Type> type = TypeFromName(name.name.name);
+  std::optional<Type> type;
+  if (built_in) type = TypeFromName(name.name.name);
+  if (!type.has_value() && catalog != nullptr && scope != nullptr) {
+    if (!name.name.schema.empty()) {
+      CELLAR_TRY(CheckSchemaUse(*catalog, *scope, name.name.schema));
+      if (!built_in && !FindSchema(*catalog, *scope, name.name.schema)) {
+        return SqlError(Code::kInvalid, sqlstate::kInvalidSchemaName,
+                        "schema \"{}\" does not exist", name.name.schema)
+            .WithLocation(name.location);
+      }
+    }
+    type = FindMadeType(*catalog, *scope, name.name);
+  }
   if (!type.has_value()) return unknown;
   if (name.has_other_typmods) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,

@@ -49,6 +49,12 @@ std::optional<catalog::NamespaceId> FindSchema(const catalog::CatalogSnapshot& c
 catalog::TablePtr FindRelation(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
                                std::string_view schema, std::string_view name);
 
+// The same for types that users made, and by their oid or their array type's.
+catalog::TablePtr FindType(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
+                           std::string_view schema, std::string_view name);
+std::optional<Type> TypeOfOid(const catalog::CatalogSnapshot& catalog, uint32_t oid,
+                              int32_t modifier = -1);
+
 // 42501 when `schema` exists and scope.may_use says no.
 Status CheckSchemaUse(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
                       std::string_view schema);
@@ -96,8 +102,10 @@ Result<ExprPtr> BindTableExpression(const ast::Node& expression,
                                     PlannerContext& context);
 
 // A column's type as written in DDL: modifiers checked, serial types reported through *serial (0,
-// 2, 4 or 8).
-Result<Type> ResolveTypeName(const ast::TypeName& name, int* serial);
+// 2, 4 or 8). Without a catalog only types that are built in have names.
+Result<Type> ResolveTypeName(const ast::TypeName& name, int* serial,
+                             const catalog::CatalogSnapshot* catalog = nullptr,
+                             const NameScope* scope = nullptr);
 
 // EXPLAIN's lines. `counters` by PlanNode::id when ANALYZE.
 struct NodeCounters {
