@@ -24,7 +24,7 @@ endfunction()
 if(EXISTS ${CMAKE_SOURCE_DIR}/cellar/db.h)
   get_property(layers GLOBAL PROPERTY CELLAR_LAYERS)
   list(REMOVE_ITEM layers cellar_cli cellar_server cellar_pgwire cellar_monitor cellar_rpc_wire
-       cellar_rpc_server cellar_rpc_client)
+       cellar_rpc_server cellar_rpc_client cellar_rpc_admin)
   list(TRANSFORM layers REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
   add_library(libcellar SHARED ${objects})
   target_link_libraries(libcellar PRIVATE ${layers} PUBLIC fmt::fmt Threads::Threads)
