@@ -30,15 +30,23 @@ T Check(Result<T> result) {
 struct Reading {
   uint64_t seen = 0;
   double sum = 0;
+  // Column by column, as they come and as DuckDB's are read.
   void Add(const RowBatch& batch) {
-    for (size_t row = 0; row < batch.size(); ++row) {
-      for (const ColumnVector& column : batch.columns()) {
-        if (column.IsNull(row)) continue;
-        switch (column.physical()) {
-          case Physical::kInt64: seen += static_cast<uint64_t>(column.ints()[row]); break;
-          case Physical::kDouble: sum += column.doubles()[row]; break;
-          case Physical::kBytes: seen += static_cast<unsigned char>(column.bytes()[row][0]); break;
-        }
+    for (const ColumnVector& column : batch.columns()) {
+      switch (column.physical()) {
+        case Physical::kInt64:
+          for (size_t row = 0; row < batch.size(); ++row) {
+            seen += static_cast<uint64_t>(column.ints()[row]);
+          }
+          break;
+        case Physical::kDouble:
+          for (size_t row = 0; row < batch.size(); ++row) sum += column.doubles()[row];
+          break;
+        case Physical::kBytes:
+          for (size_t row = 0; row < batch.size(); ++row) {
+            if (!column.IsNull(row)) seen += static_cast<unsigned char>(column.bytes()[row][0]);
+          }
+          break;
       }
     }
   }

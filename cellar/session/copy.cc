@@ -219,6 +219,7 @@ Status CopyFrom(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& 
   sql::ExecEnvironment environment;
   environment.access = s.transaction->access.get();
   environment.context = &eval;
+  environment.serializable = s.settings.hot().isolation == "serializable";
   environment.virtual_rows = &s;
   environment.catalog = context.catalog.get();
   environment.memory_limit_bytes = s.db->options.memory_limit_bytes;
@@ -312,6 +313,7 @@ Status CopyTo(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& op
   sql::ExecEnvironment environment;
   environment.access = s.transaction->access.get();
   environment.context = &eval;
+  environment.serializable = s.settings.hot().isolation == "serializable";
   environment.virtual_rows = &s;
   environment.catalog = context.catalog.get();
   environment.memory_limit_bytes = s.db->options.memory_limit_bytes;

@@ -749,6 +749,7 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
     sql::ExecEnvironment environment;
     environment.access = s_.transaction->access.get();
     environment.context = &eval;
+    environment.serializable = s_.settings.hot().isolation == "serializable";
     environment.virtual_rows = &s_;
     environment.catalog = context.catalog.get();
     environment.memory_limit_bytes = s_.db->options.memory_limit_bytes;

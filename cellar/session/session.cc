@@ -422,6 +422,7 @@ Status Session::Impl::StartPortal(Portal* portal) {
   environment.catalog = catalog.get();
   portal->catalog = std::move(catalog);
   environment.lock_timeout_ms = settings.hot().lock_timeout_ms;
+  environment.serializable = settings.hot().isolation == "serializable";
   environment.memory_limit_bytes = db->options.memory_limit_bytes;
   if (prepared.spare != nullptr && prepared.spare->plan() == prepared.plan.get()) {
     portal->execution = std::move(prepared.spare);

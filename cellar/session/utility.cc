@@ -230,6 +230,7 @@ Status Session::Impl::RunExplain(const ast::ExplainStmt& statement, const Prepar
     sql::ExecEnvironment environment;
     environment.access = transaction->access.get();
     environment.context = &portal->context;
+    environment.serializable = settings.hot().isolation == "serializable";
     environment.virtual_rows = this;
     catalog::SnapshotPtr catalog = CurrentCatalog();
     environment.catalog = catalog.get();
@@ -330,6 +331,7 @@ Status Session::Impl::DeclareCursor(const ast::DeclareCursorStmt& statement,
   sql::ExecEnvironment environment;
   environment.access = transaction->access.get();
   environment.context = &portal->context;
+  environment.serializable = settings.hot().isolation == "serializable";
   environment.virtual_rows = this;
   portal->catalog = CurrentCatalog();
   environment.catalog = portal->catalog.get();

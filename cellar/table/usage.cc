@@ -43,6 +43,24 @@ Result<std::optional<TableUsage>> UsageOf(const catalog::TableDescriptor& table,
   return std::optional<TableUsage>(usage);
 }
 
+Result<std::optional<uint64_t>> CountRows(const catalog::TableDescriptor& table,
+                                          kv::Transaction* transaction, bool track) {
+  CELLAR_TRY_ASSIGN(const std::optional<TableUsage> usage, UsageOf(table, transaction));
+  if (!usage.has_value() || usage->rows < 0) return std::optional<uint64_t>();
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(table));
+  if (track) {
+    const codec::KeyRange rows = codec::PrefixRange(compiled->primary().prefix);
+    CELLAR_TRY(transaction->AddReadConflict(rows.start, rows.end));
+  } else {
+    // Reading a counter is no read to the transaction, whose snapshot may still move then. A key
+    // that nothing has makes it one.
+    kv::PinnedValue nothing;
+    CELLAR_TRY(
+        transaction->Get(compiled->primary().prefix, &nothing, kv::ReadMode::kSnapshot).status());
+  }
+  return std::optional<uint64_t>(static_cast<uint64_t>(usage->rows));
+}
+
 int64_t ValueBytes(const RowBatch& rows, const uint8_t* picked) {
   int64_t bytes = 0;
   for (size_t column = 0; column < rows.num_columns(); ++column) {

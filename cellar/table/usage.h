@@ -31,6 +31,12 @@ struct TableUsage {
 Result<std::optional<TableUsage>> UsageOf(const catalog::TableDescriptor& table,
                                           kv::Transaction* transaction);
 
+// The number of rows, as UsageOf says; nullopt: the table is not counted. `track`: at commit this
+// counts as having read all rows, which serializable isolation needs. Cost: one trip; two without
+// `track`.
+Result<std::optional<uint64_t>> CountRows(const catalog::TableDescriptor& table,
+                                          kv::Transaction* transaction, bool track);
+
 // What a batch of rows of all living columns adds to TableUsage::bytes. `picked`: one byte a row,
 // null: all.
 int64_t ValueBytes(const RowBatch& rows, const uint8_t* picked);

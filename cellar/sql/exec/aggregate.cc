@@ -17,6 +17,11 @@ class AggregateOperator : public Operator {
       calls_.push_back(std::make_unique<GroupedAggregate>(call));
     }
     key_types_ = TypesOf(node.As<AggregateNode>().keys);
+    counts_only_ = keys_.size() == 0 && !node.As<AggregateNode>().calls.empty();
+    for (const AggregateCall& call : node.As<AggregateNode>().calls) {
+      counts_only_ = counts_only_ && call.spec->name == "count" && call.args.empty() &&
+                     !call.distinct && call.filter == nullptr && call.order_by.empty();
+    }
   }
 
  protected:
@@ -56,6 +61,15 @@ class AggregateOperator : public Operator {
 
  private:
   Status Consume() {
+    if (counts_only_) {
+      CELLAR_TRY_ASSIGN(const std::optional<uint64_t> rows, child_->CountRows());
+      if (rows.has_value()) {
+        RowBatch counted;
+        counted.SetSize(*rows);
+        for (auto& call : calls_) CELLAR_TRY(call->Add(counted, RowGroups(), 1, context()));
+        return Status();
+      }
+    }
     size_t unchecked = 0;  // rows since memory was counted, which costs as much as some rows
     while (true) {
       CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
@@ -114,6 +128,7 @@ class AggregateOperator : public Operator {
   KeyTable groups_;
   std::vector<std::unique_ptr<GroupedAggregate>> calls_;
   bool consumed_ = false;
+  bool counts_only_ = false;  // nothing but count(*)
   size_t next_ = 0;
   Arena arena_;
   RowBatch out_;

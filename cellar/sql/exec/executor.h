@@ -36,8 +36,9 @@ struct ExecEnvironment {
   const catalog::CatalogSnapshot* catalog = nullptr;
   // Of kExternal nodes: fills the batch, false at the end.
   std::function<Result<bool>(RowBatch*)> external_rows;
-  bool analyze = false;                           // count rows and time per node
-  int64_t lock_timeout_ms = 0;                    // of row locks; 0: wait for ever
+  bool analyze = false;         // count rows and time per node
+  bool serializable = true;     // what is known without reading counts as read at commit
+  int64_t lock_timeout_ms = 0;  // of row locks; 0: wait for ever
   size_t memory_limit_bytes = size_t{256} << 20;  // of one sort, hash table or buffer: 53200 beyond
 };
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,9 @@ class Operator {
     if (!state_.env.analyze) return DoNext();
     return TimedNext();
   }
+  // After Open, instead of Next: how many rows there would be, if that is known without reading
+  // them.
+  virtual Result<std::optional<uint64_t>> CountRows() { return std::optional<uint64_t>(); }
   const PlanNode& node() const { return node_; }
   // Drops what belongs to the transaction. Only Open may follow.
   virtual void Release() {}

@@ -4,6 +4,7 @@
 #include "cellar/sql/exec/operator.h"
 #include "cellar/sql/exec/scan_conditions.h"
 #include "cellar/sql/exec/spans.h"
+#include "cellar/table/usage.h"
 
 namespace cellar::sql::exec {
 namespace {
@@ -78,6 +79,15 @@ class ScanOperator : public Operator {
     state->scans.push_back(this);
   }
   void Release() override { reader_.reset(); }
+  Result<std::optional<uint64_t>> CountRows() override {
+    if (!IsWholeTable()) return std::optional<uint64_t>();
+    kv::Transaction* transaction = state_.access().transaction();
+    const uint64_t trips = transaction->stats().trips;
+    Result<std::optional<uint64_t>> rows =
+        table::CountRows(*scan_.table, transaction, state_.env.serializable);
+    if (state_.env.analyze) counters().trips += transaction->stats().trips - trips;
+    return rows;
+  }
 
  protected:
   Status DoOpen() override {
@@ -134,6 +144,21 @@ class ScanOperator : public Operator {
   }
 
  private:
+  // Does the scan return each row of the table?
+  bool IsWholeTable() const {
+    if (reader_ == nullptr || scan_.spans.size() != 1 || scan_.filter != nullptr ||
+        scan_.lock != RowLock::kNone || scan_.limit_hint != 0) {
+      return false;
+    }
+    const SpanExpr& span = scan_.spans.front();
+    if (!span.equal.empty() || span.lower.value != nullptr || span.upper.value != nullptr ||
+        span.only_null || span.exclude_null) {
+      return false;
+    }
+    const catalog::IndexDescriptor* index = scan_.table->FindIndex(scan_.index);
+    return index != nullptr && index->predicate.empty();
+  }
+
   const ScanNode& scan_;
   ScanConditions conditions_;
   std::unique_ptr<table::Reader> reader_;
