@@ -107,6 +107,28 @@ Status SetNamespaceName(NamespaceId parent, std::string_view name, uint64_t id,
   return transaction->Put(key, EncodeNameRecord(record));
 }
 
+// Would a copy that is being made of `a` be one of `b`, and its description fit?
+bool SameShape(const TableDescriptor& a, const TableDescriptor& b) {
+  const auto same_column = [](const ColumnDescriptor& x, const ColumnDescriptor& y) {
+    return x.id == y.id && x.name == y.name && x.type == y.type && x.not_null == y.not_null &&
+           x.dropped == y.dropped && x.generated_sql == y.generated_sql && x.identity == y.identity;
+  };
+  const auto same_index = [](const IndexDescriptor& x, const IndexDescriptor& y) {
+    return x.id == y.id && x.name == y.name && x.state == y.state && x.constraint == y.constraint;
+  };
+  return a.layout == b.layout && a.storage_id() == b.storage_id() &&
+         std::equal(a.columns.begin(), a.columns.end(), b.columns.begin(), b.columns.end(),
+                    same_column) &&
+         std::equal(a.indexes.begin(), a.indexes.end(), b.indexes.begin(), b.indexes.end(),
+                    same_index);
+}
+
+Status IsRewritten(const TableDescriptor& table) {
+  return SqlError(Code::kInvalid, sqlstate::kObjectInUse,
+                  "table \"{}\" is being rewritten by job {}", table.name, table.job)
+      .WithHint("Wait for its end (SHOW JOBS), or cancel it (CANCEL JOB).");
+}
+
 Status RequireNamespace(const NamespaceDescriptor& space, kv::Transaction* transaction) {
   if (space.commit_version == kUncommitted) return Status();
   return transaction->Require(codec::DescriptorKey(space.id.value), space.commit_version);
@@ -450,6 +472,7 @@ Result<TablePtr> CatalogEditor::UpdateTable(TableDescriptor table) {
     CELLAR_TRY(RequireNamespace(*holder, impl_->transaction));
   }
   CELLAR_TRY(RequireCurrent(*old, impl_->transaction));
+  if (old->job != 0 && old->job == table.job && !SameShape(*old, table)) return IsRewritten(*old);
   table.version = old->version + 1;
   table.state = ObjectState::kPublic;
   CELLAR_TRY(FillIn(old.get(), &table));
@@ -518,6 +541,7 @@ Status CatalogEditor::TruncateTable(TableId id, const DropMark& mark) {
     return SqlError(Code::kNotFound, sqlstate::kUndefinedTable, "table with id {} does not exist",
                     id.value);
   }
+  if (old->job != 0) return IsRewritten(*old);
   TableDescriptor taken = *old;
   taken.storage = old->storage_id();
   taken.version = 1;

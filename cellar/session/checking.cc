@@ -79,6 +79,11 @@ Status Session::Impl::RunCheck(const ast::OwnStmt& statement, Portal* portal, Re
   StartRows(statement, portal);
   CELLAR_TRY(EnsureTransaction(true));
   CELLAR_TRY_ASSIGN(Subject subject, FindSubject(this, statement));
+  // With the snapshot taken, it is one that these descriptors speak of.
+  (void)transaction->kv->snapshot_version();
+  for (const catalog::TablePtr& table : subject.tables) {
+    CELLAR_TRY(catalog::RequireCurrent(*table, transaction->kv.get()));
+  }
   table::CheckOptions check;
   check.cancel = &cancel;
   if (statement.fast) check.mode = table::CheckMode::kFast;

@@ -164,9 +164,13 @@ class Ddl {
   Status ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr* table);
   Status AddConstraint(const ast::AlterTableCommand& command, catalog::TablePtr* table);
   Status DropConstraint(const ast::AlterTableCommand& command, catalog::TablePtr* table);
-  Status ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* table);
+  // The last that a statement does, if it may become a job's.
+  Status ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job);
   // Stores `next` and writes the rows of *table, which it becomes, anew.
-  Status RewriteTable(catalog::TableDescriptor next, catalog::TablePtr* table);
+  Status RewriteTable(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job);
+  // As RowConverter has it, in the transaction.
+  Status RewriteRows(const catalog::TablePtr& from, const catalog::TablePtr& to,
+                     catalog::ColumnId column, const std::string& expression);
   Status VerifyNotNull(const catalog::TablePtr& table, catalog::ColumnId column);
   Status VerifyCheck(const catalog::TablePtr& table, const catalog::CheckConstraint& check);
   Status VerifyForeignKey(const catalog::TablePtr& table, const catalog::ForeignKey& key);
@@ -257,6 +261,13 @@ class Ddl {
   // validated. `column`: it stands for NOT NULL of that one.
   Status ValidateByJob(catalog::TableDescriptor next, const std::string& constraint, uint32_t oid,
                        catalog::ColumnId column, bool remove_on_failure);
+  // rewrite_job.cc
+  // A job makes *table into `next`, whose indexes have new ids. `column`: computed by `expression`,
+  // as RowConverter does.
+  Status RewriteByJob(catalog::TableDescriptor next, const catalog::TablePtr& table,
+                      catalog::ColumnId column, const std::string& expression);
+  // 55006 while an index of the table is being built.
+  Status RefuseDuringBuild(const catalog::TableDescriptor& table);
   Status ValidateConstraint(const ast::AlterTableCommand& command, catalog::TablePtr* table);
   Status SetNotNull(const std::string& column_name, catalog::TablePtr* table);
   bool only_command_ = true;  // of its ALTER TABLE

@@ -1,10 +1,11 @@
-// ALTER TABLE. What needs no look at the rows costs O(1); the rest reads or rewrites them in the
-// same transaction.
+// ALTER TABLE. What needs no look at the rows costs O(1); the rest reads or rewrites them, in the
+// same transaction or by a job.
 #include <algorithm>
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
 #include "cellar/session/index_parts.h"
+#include "cellar/session/row_converter.h"
 #include "cellar/session/zones.h"
 #include "cellar/sql/parser/deparse.h"
 
@@ -223,7 +224,7 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
                                                           : LayoutOf({}));
       if (layout == next.layout) return Status();
       next.layout = layout;
-      return RewriteTable(std::move(next), table);
+      return RewriteTable(std::move(next), table, true);
     }
     default: break;
   }
@@ -297,40 +298,18 @@ Status Ddl::AddColumn(const ast::AlterTableCommand& command, catalog::TablePtr* 
   const bool rewrite = is_volatile || !added.generated_sql.empty();
   const bool not_null = added.not_null;
   if (!rewrite) added.initial_value = initial;
-  if (rewrite) RenewIndexes(&next);
-  CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
   if (rewrite) {
-    const catalog::ColumnDescriptor& stored = *made->FindColumn(id);
-    const std::string& text =
-        stored.generated_sql.empty() ? stored.default_sql : stored.generated_sql;
-    CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, sql::ParseExpression(text));
-    sql::PlannerContext context = s_.MakePlannerContext({});
-    sql::EvalContext eval;
-    Arena arena;
-    s_.SetUpContext(&eval);
-    eval.set_arena(&arena);
-    context.fold = &eval;
-    CELLAR_TRY_ASSIGN(
-        sql::ExprPtr bound,
-        sql::BindTableExpression(*parsed, stored.generated_sql.empty() ? nullptr : table->get(),
-                                 stored.type, context));
-    sql::Evaluator evaluator(bound.get());
-    auto convert = [&](const RowBatch& from, RowBatch* to) -> Status {
-      to->Resize(from.size());
-      Arena values;
-      eval.set_arena(&values);
-      const size_t width = from.num_columns();
-      CELLAR_TRY_ASSIGN(const ColumnVector* column,
-                        evaluator.Eval(from, sql::Selection{nullptr, from.size()}, eval));
-      for (size_t row = 0; row < from.size(); ++row) {
-        for (size_t c = 0; c < width; ++c) to->column(c).Set(row, from.column(c).Get(row));
-        to->column(width).Set(row, CopyDatum(column->Get(row), stored.type, to->arena()));
-      }
-      return Status();
-    };
-    CELLAR_TRY(s_.transaction->access->Rewrite(*table, made, convert));
+    CELLAR_TRY(RefuseDuringBuild(**table));
+    RenewIndexes(&next);
+    bool by_job = later.empty();
+    if (by_job) {
+      CELLAR_TRY_ASSIGN(by_job, WantsJob(**table));
+    }
+    if (by_job) return RewriteByJob(std::move(next), *table, id, "");
   }
-  if (not_null && (rewrite || initial.is_null())) CELLAR_TRY(VerifyNotNull(made, id));
+  CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
+  if (rewrite) CELLAR_TRY(RewriteRows(*table, made, id, ""));
+  if (not_null && !rewrite && initial.is_null()) CELLAR_TRY(VerifyNotNull(made, id));
   *table = made;
   if (made->FindColumn(id)->sequence.value != 0) {
     CELLAR_TRY(OwnSequence(made->FindColumn(id)->sequence, made->id, id));
@@ -356,7 +335,7 @@ Status Ddl::AddColumn(const ast::AlterTableCommand& command, catalog::TablePtr* 
     } else if (constraint->kind == ast::ConstraintKind::kPrimaryKey) {
       CELLAR_TRY(VerifyNotNull(*table, id));
       CELLAR_TRY(AddKey(*constraint, {definition.name}, &with));
-      CELLAR_TRY(ReplacePrimary(std::move(with), table));
+      CELLAR_TRY(ReplacePrimary(std::move(with), table, false));
     } else {
       return UnsupportedError("this column constraint is not supported");
     }
@@ -365,7 +344,7 @@ Status Ddl::AddColumn(const ast::AlterTableCommand& command, catalog::TablePtr* 
 }
 
 // `next` has its new primary index in front of the old one, which held the hidden row id.
-Status Ddl::ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* table) {
+Status Ddl::ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job) {
   if (next.indexes.size() > 1 && next.indexes[1].primary) {
     for (const catalog::IndexColumn& part : next.indexes[1].key) {
       for (catalog::ColumnDescriptor& column : next.columns) {
@@ -374,32 +353,29 @@ Status Ddl::ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* tab
     }
     next.indexes.erase(next.indexes.begin() + 1);
   }
-  return RewriteTable(std::move(next), table);
+  return RewriteTable(std::move(next), table, may_job);
 }
 
-Status Ddl::RewriteTable(catalog::TableDescriptor next, catalog::TablePtr* table) {
+Status Ddl::RewriteTable(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job) {
+  CELLAR_TRY(RefuseDuringBuild(**table));
   RenewIndexes(&next);
-  CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
-  // Columns are matched by id: positions among the living columns of either side.
-  std::vector<int> sources;
-  const std::vector<catalog::ColumnId> old_living = Living(**table);
-  for (catalog::ColumnId id : Living(*made)) {
-    auto at = std::find(old_living.begin(), old_living.end(), id);
-    sources.push_back(at == old_living.end() ? -1 : static_cast<int>(at - old_living.begin()));
+  if (may_job) {
+    CELLAR_TRY_ASSIGN(const bool by_job, WantsJob(**table));
+    if (by_job) return RewriteByJob(std::move(next), *table, {}, "");
   }
-  auto convert = [&sources](const RowBatch& from, RowBatch* to) -> Status {
-    to->Resize(from.size());
-    for (size_t row = 0; row < from.size(); ++row) {
-      for (size_t c = 0; c < sources.size(); ++c) {
-        to->column(c).Set(
-            row, sources[c] < 0 ? Datum() : from.column(static_cast<size_t>(sources[c])).Get(row));
-      }
-    }
-    return Status();
-  };
-  CELLAR_TRY(s_.transaction->access->Rewrite(*table, made, convert));
+  CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
+  CELLAR_TRY(RewriteRows(*table, made, {}, ""));
   *table = made;
   return Status();
+}
+
+Status Ddl::RewriteRows(const catalog::TablePtr& from, const catalog::TablePtr& to,
+                        catalog::ColumnId column, const std::string& expression) {
+  CELLAR_TRY_ASSIGN(const std::unique_ptr<RowConverter> converter,
+                    RowConverter::Make(&s_, from, to, column, expression));
+  return s_.transaction->access->Rewrite(
+      from, to,
+      [&converter](const RowBatch& old, RowBatch* rows) { return converter->Convert(old, rows); });
 }
 
 Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr* table) {
@@ -486,7 +462,7 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
   if (in_primary) {
     // The table falls back to a hidden row id.
     AddHiddenRowId(&next);
-    CELLAR_TRY(ReplacePrimary(std::move(next), table));
+    CELLAR_TRY(ReplacePrimary(std::move(next), table, false));
   } else {
     for (catalog::IndexId index : cleared)
       CELLAR_TRY(s_.transaction->access->ClearIndex(**table, index));
@@ -546,32 +522,27 @@ Status Ddl::ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr*
                       command.name, FormatType(type));
     }
   }
+  catalog::TableDescriptor without = next;
+  FindMutable(&without, command.name)->dropped = true;
+  for (const catalog::ColumnDescriptor& other : next.columns) {
+    if (other.dropped || other.generated_sql.empty() || other.id == id) continue;
+    CELLAR_TRY_ASSIGN(ast::ExprPtr expr, sql::ParseExpression(other.generated_sql));
+    if (CheckExpression(*expr, &without, other.type).ok()) continue;
+    return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                    "cannot alter type of a column used by a generated column")
+        .WithDetail(fmt::format("Column \"{}\" is used by generated column \"{}\".", command.name,
+                                other.name));
+  }
   CELLAR_TRY(RecheckIndexes(next));
+  CELLAR_TRY(RefuseDuringBuild(**table));
   RenewIndexes(&next);
+  const std::string expression =
+      command.expr == nullptr ? std::string() : sql::DeparseExpr(*command.expr);
+  CELLAR_TRY_ASSIGN(const bool by_job, WantsJob(**table));
+  if (by_job) return RewriteByJob(std::move(next), *table, id, expression);
   CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
-  const std::vector<catalog::ColumnId> living = Living(*made);
-  const size_t position =
-      static_cast<size_t>(std::find(living.begin(), living.end(), id) - living.begin());
-  sql::Evaluator evaluator(bound.get());
-  auto convert = [&](const RowBatch& from, RowBatch* to) -> Status {
-    to->Resize(from.size());
-    Arena values;
-    eval.set_arena(&values);
-    CELLAR_TRY_ASSIGN(const ColumnVector* column_values,
-                      evaluator.Eval(from, sql::Selection{nullptr, from.size()}, eval));
-    for (size_t row = 0; row < from.size(); ++row) {
-      for (size_t c = 0; c < from.num_columns(); ++c) {
-        if (c == position)
-          to->column(c).Set(row, CopyDatum(column_values->Get(row), type, to->arena()));
-        else
-          to->column(c).Set(row, from.column(c).Get(row));
-      }
-    }
-    return Status();
-  };
-  CELLAR_TRY(s_.transaction->access->Rewrite(*table, made, convert));
+  CELLAR_TRY(RewriteRows(*table, made, id, expression));
   *table = made;
-  if (made->FindColumn(id)->not_null) CELLAR_TRY(VerifyNotNull(made, id));
   return Status();
 }
 
@@ -583,11 +554,7 @@ Status Ddl::AddConstraint(const ast::AlterTableCommand& command, catalog::TableP
   CELLAR_TRY(AddTableConstraint(constraint, &next, &foreign_keys));
   switch (constraint.kind) {
     case ast::ConstraintKind::kPrimaryKey: {
-      for (const catalog::IndexColumn& part : next.primary().key) {
-        if (!(*table)->FindColumn(part.column)->not_null)
-          CELLAR_TRY(VerifyNotNull(*table, part.column));
-      }
-      return ReplacePrimary(std::move(next), table);
+      return ReplacePrimary(std::move(next), table, true);
     }
     case ast::ConstraintKind::kUnique: return AddIndex(std::move(next), false, table);
     case ast::ConstraintKind::kCheck: {
@@ -692,7 +659,7 @@ Status Ddl::DropConstraint(const ast::AlterTableCommand& command, catalog::Table
   if (index->primary) {
     next.indexes.erase(index);
     AddHiddenRowId(&next);
-    return ReplacePrimary(std::move(next), table);
+    return ReplacePrimary(std::move(next), table, true);
   }
   const catalog::IndexId id = index->id;
   next.indexes.erase(index);
@@ -726,11 +693,7 @@ Status Ddl::VerifyNotNull(const catalog::TablePtr& table, catalog::ColumnId colu
   return ForEachBatch(table, [&](RowBatch* batch) -> Status {
     for (size_t row = 0; row < batch->size(); ++row) {
       if (!batch->column(position).IsNull(row)) continue;
-      const std::string& name = table->FindColumn(column)->name;
-      return SqlError(Code::kConstraint, sqlstate::kNotNullViolation,
-                      "column \"{}\" of relation \"{}\" contains null values", name, table->name)
-          .WithTable("", table->name)
-          .WithColumn(name);
+      return ContainsNulls(table->FindColumn(column)->name, *table);
     }
     return Status();
   });

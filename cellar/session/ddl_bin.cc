@@ -368,6 +368,20 @@ Status Ddl::Restore(const TablePtr& dropped, catalog::NamespaceId space, const s
   TableDescriptor next = *dropped;
   next.parent = space;
   next.name = name;
+  if (dropped->truncated) {
+    // A job that was building an index goes on with the table, not with the rows that a TRUNCATE
+    // took from it.
+    const auto unfinished = std::stable_partition(
+        next.indexes.begin(), next.indexes.end(),
+        [](const auto& index) { return index.state == catalog::IndexState::kPublic; });
+    for (auto index = unfinished; index != next.indexes.end(); ++index) {
+      CELLAR_TRY(s_.transaction->access->ClearIndex(*dropped, index->id));
+      CELLAR_TRY(
+          Notice(Severity::kNotice, "00000",
+                 fmt::format("index \"{}\" was being built and does not come back", index->name)));
+    }
+    next.indexes.erase(unfinished, next.indexes.end());
+  }
   for (catalog::IndexDescriptor& index : next.indexes) {
     const auto is_free = [&] {
       return !NameIsTaken(space, index.name) && index.name != name &&

@@ -278,13 +278,12 @@ Status Ddl::AddConstraintUsingIndex(const ast::Constraint& constraint, catalog::
   key.primary = true;
   key.nulls_not_distinct = false;
   for (const catalog::IndexColumn& part : key.key) {
-    CELLAR_TRY(VerifyNotNull(*table, part.column));
     for (catalog::ColumnDescriptor& column : next.columns) {
       if (column.id == part.column) column.not_null = true;
     }
   }
   next.indexes.insert(next.indexes.begin(), std::move(key));
-  return ReplacePrimary(std::move(next), table);
+  return ReplacePrimary(std::move(next), table, true);
 }
 
 Status Ddl::CopyIndex(const catalog::TableDescriptor& source, const catalog::IndexDescriptor& from,

@@ -188,6 +188,7 @@ Status DirectStatement::Impl::Begin(bool alone) {
   if (plan.read_only && !plan.locks_rows) {
     Register(alone);
     CELLAR_TRY_ASSIGN(portal->pending, portal->execution->Next());
+    CELLAR_TRY(s->CheckStillCurrent(portal.get()));
     running = portal->pending != nullptr;
     return running ? Status() : Finish();
   }
@@ -199,6 +200,7 @@ Status DirectStatement::Impl::Begin(bool alone) {
   }
   while (true) {
     CELLAR_TRY_ASSIGN(const RowBatch* batch, portal->execution->Next());
+    CELLAR_TRY(s->CheckStillCurrent(portal.get()));
     if (batch == nullptr) break;
     portal->rows.AppendAll(*batch);
   }

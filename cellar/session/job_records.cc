@@ -29,6 +29,11 @@ std::string EncodeJob(const Job& job) {
   out.set_created_micros(job.created_micros);
   out.set_ended_micros(job.ended_micros);
   out.set_detached(job.detached);
+  out.set_copy(job.copy);
+  out.set_expression(job.expression);
+  out.set_copy_rows(job.copy_rows);
+  out.set_copy_bytes(job.copy_bytes);
+  for (const auto& [name, value] : job.settings) (*out.mutable_settings())[name] = value;
   if (!job.error.ok()) {
     proto::Job::Error* error = out.mutable_error();
     error->set_code(static_cast<uint32_t>(job.error.code()));
@@ -47,7 +52,7 @@ Result<Job> DecodeJob(std::string_view bytes) {
   if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return CorruptionError("the record of a job does not read");
   }
-  if (in.kind() < 1 || in.kind() > 2 || in.state() < 1 || in.state() > 5 ||
+  if (in.kind() < 1 || in.kind() > 3 || in.state() < 1 || in.state() > 5 ||
       in.error().code() > static_cast<uint32_t>(Code::kInternal)) {
     return CorruptionError("the record of job {} is of an unknown kind or state", in.id());
   }
@@ -71,6 +76,11 @@ Result<Job> DecodeJob(std::string_view bytes) {
   job.created_micros = in.created_micros();
   job.ended_micros = in.ended_micros();
   job.detached = in.detached();
+  job.copy = in.copy();
+  job.expression = in.expression();
+  job.copy_rows = in.copy_rows();
+  job.copy_bytes = in.copy_bytes();
+  for (const auto& [name, value] : in.settings()) job.settings[name] = value;
   if (in.error().code() != 0) {
     Status error(static_cast<Code>(in.error().code()), in.error().message());
     if (!in.error().sqlstate().empty())
@@ -83,6 +93,15 @@ Result<Job> DecodeJob(std::string_view bytes) {
     job.error = std::move(error);
   }
   return job;
+}
+
+const char* JobKindName(JobKind kind) {
+  switch (kind) {
+    case JobKind::kBuildIndex: return "build index";
+    case JobKind::kValidate: return "validate constraint";
+    case JobKind::kRewrite: return "rewrite table";
+  }
+  return "";
 }
 
 const char* JobStateName(JobState state) {
@@ -99,6 +118,7 @@ const char* JobStateName(JobState state) {
 const char* JobStepName(const Job& job) {
   if (job.state == JobState::kUndoing) return job.detached ? "clearing" : "detaching";
   if (job.kind == JobKind::kValidate) return "validating";
+  if (job.kind == JobKind::kRewrite) return job.filled ? "catching up" : "copying";
   return job.filled ? "verifying" : "filling";
 }
 

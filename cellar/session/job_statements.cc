@@ -10,7 +10,8 @@
 namespace cellar::session {
 namespace {
 
-// Smaller tables are changed by the statement's own transaction: one commit, and no waiting.
+// Smaller tables are changed by the statement's own transaction, one commit and no waiting, unless
+// that has met writers once.
 constexpr int64_t kRowsForJob = 2000;
 
 }  // namespace
@@ -18,6 +19,7 @@ constexpr int64_t kRowsForJob = 2000;
 Result<bool> Ddl::WantsJob(const catalog::TableDescriptor& table) {
   if (s_.in_block || !s_.commits_by_itself || !only_command_ || table.temporary) return false;
   if (s_.transaction->kv->stats().ops != 0) return false;  // it has done something before
+  if (s_.conflicts > 0) return true;
   CELLAR_TRY_ASSIGN(const std::optional<table::TableUsage> usage,
                     table::UsageOf(table, s_.transaction->kv.get()));
   if (usage.has_value()) return usage->rows >= kRowsForJob;

@@ -10,8 +10,10 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
 #include "cellar/session/ddl.h"
+#include "cellar/session/job_pace.h"
 #include "cellar/session/session_internal.h"
 #include "cellar/table/backfill.h"
+#include "cellar/table/rewrite.h"
 #include "cellar/table/usage.h"
 
 namespace cellar::session {
@@ -19,11 +21,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Rows of one commit: fewer after each conflict, more while nobody disturbs.
-constexpr uint64_t kFirstRows = 16384, kMostRows = 262144, kLeastRows = 16;
-// A step that had company is not to last longer.
-constexpr milliseconds kStepAmongOthers{50};
-constexpr milliseconds kLongestRest{1000};
 constexpr milliseconds kFirstBackOff{1}, kLongestBackOff{50};
 // How often a small commit that meets a conflict is tried again.
 constexpr int kMaxConflicts = 1000;
@@ -37,27 +34,26 @@ std::function<void(std::string_view)>& Hook() {
   static std::function<void(std::string_view)> hook;
   return hook;
 }
-void Passed(std::string_view step) {
-  if (Hook()) Hook()(step);
-}
-
-Status GoneError(const Job& job) {
-  return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "{} was dropped meanwhile",
-                  job.object);
-}
-
-Status CancelledError() {
-  return SqlError(Code::kCancelled, sqlstate::kQueryCanceled, "the job was cancelled");
-}
-
-// The table is in the bin: its job waits there too.
-Status InBinError() { return MakeError(Code::kUnavailable, "the table of the job was dropped"); }
-
 bool IsTransient(Code code) {
   return code == Code::kConflict || code == Code::kUnavailable || code == Code::kCommitUnknown;
 }
 
 }  // namespace
+
+void JobStepPassed(std::string_view step) {
+  if (Hook()) Hook()(step);
+}
+
+Status JobTargetGone(const Job& job) {
+  return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "{} was dropped meanwhile",
+                  job.object);
+}
+
+Status CancelledJob() {
+  return SqlError(Code::kCancelled, sqlstate::kQueryCanceled, "the job was cancelled");
+}
+
+Status JobTableInBin() { return MakeError(Code::kUnavailable, "the table of the job was dropped"); }
 
 namespace {
 
@@ -155,6 +151,9 @@ Status JobService::Wait(uint64_t id, const CancelToken* cancel) {
     CELLAR_TRY_ASSIGN(const std::optional<Job> job, ReadJob(db.engine.get(), id));
     if (!job.has_value()) return InternalError("job {} has no record any more", id);
     if (job->ended()) {
+      // The catalog of this process follows the commit.
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this, id] { return running_ != id; });
       return job->state == JobState::kCancelled && !stopped.ok() ? stopped : job->error;
     }
     if (stopped.ok()) {
@@ -162,7 +161,7 @@ Status JobService::Wait(uint64_t id, const CancelToken* cancel) {
       if (!stopped.ok() && db.shutting_down.load()) return stopped;
       if (!stopped.ok()) (void)Cancel(id);  // it may just have ended
     }
-    if (db.catalog->Current()->GetTable(job->table) == nullptr) return GoneError(*job);
+    if (db.catalog->Current()->GetTable(job->table) == nullptr) return JobTargetGone(*job);
     std::unique_lock lock(mutex_);
     if (stopping_) {
       return SqlError(Code::kCancelled, sqlstate::kAdminShutdown,
@@ -228,10 +227,14 @@ Status JobService::Go(Job* job) {
   if (job->state == JobState::kRunning) {
     Status status;
     if (db.catalog->Current()->GetTable(job->table) == nullptr) {
-      if (db.catalog->Current()->GetDroppedTable(job->table) != nullptr) return InBinError();
-      status = GoneError(*job);
+      if (db.catalog->Current()->GetDroppedTable(job->table) != nullptr) return JobTableInBin();
+      status = JobTargetGone(*job);
     } else {
-      status = job->kind == JobKind::kBuildIndex ? Build(job) : Validate(job);
+      switch (job->kind) {
+        case JobKind::kBuildIndex: status = Build(job); break;
+        case JobKind::kValidate: status = Validate(job); break;
+        case JobKind::kRewrite: status = Rewrite(job); break;
+      }
     }
     if (status.ok()) {
       Forget();
@@ -241,7 +244,7 @@ Status JobService::Go(Job* job) {
       std::lock_guard lock(mutex_);
       if (stopping_) return status;
       const bool stopped = status.code() == Code::kCancelled || IsTransient(status.code());
-      if (stopped && cancelled_.contains(job->id)) status = CancelledError();
+      if (stopped && cancelled_.contains(job->id)) status = CancelledJob();
     }
     if (status.code() == Code::kCommitUnknown) CELLAR_TRY(db.catalog->Reload());
     if (IsTransient(status.code())) return status;
@@ -251,7 +254,7 @@ Status JobService::Go(Job* job) {
   // What is being taken back is not cancelled again.
   {
     std::lock_guard lock(mutex_);
-    if (stopping_) return CancelledError();
+    if (stopping_) return CancelledJob();
     cancelled_.erase(job->id);
     cancel_.Clear();
   }
@@ -295,8 +298,8 @@ Status JobService::Edit(const Job& job,
       catalog::CatalogEditor editor(db.catalog.get(), writer.get());
       const catalog::TablePtr table = editor.snapshot()->GetTable(job.table);
       if (table == nullptr) {
-        return db.catalog->Current()->GetDroppedTable(job.table) != nullptr ? InBinError()
-                                                                            : GoneError(job);
+        return db.catalog->Current()->GetDroppedTable(job.table) != nullptr ? JobTableInBin()
+                                                                            : JobTargetGone(job);
       }
       catalog::TableDescriptor next = *table;
       CELLAR_TRY(change(&next));
@@ -355,43 +358,34 @@ Status JobService::CountEntries(const catalog::TablePtr& table, const Job& job) 
 
 Status JobService::Build(Job* job) {
   Database::Impl& db = *database_->impl();
-  uint64_t max_rows = kFirstRows;
+  JobPace pace(db.engine.get());
   Clock::duration back_off = kFirstBackOff;
   while (!job->filled) {
     CELLAR_TRY(cancel_.Check());
     const catalog::TablePtr table = db.catalog->Current()->GetTable(job->table);
-    if (table == nullptr) return InBinError();
-    if (table->FindIndex(job->index) == nullptr) return GoneError(*job);
-    const uint64_t commits = db.engine->stats().commits;
-    const Clock::time_point start = Clock::now();
+    if (table == nullptr) return JobTableInBin();
+    if (table->FindIndex(job->index) == nullptr) return JobTargetGone(*job);
+    pace.Begin();
     Job next = *job;
-    Status status = Backfill(table, *job, max_rows, &next);
+    Status status = Backfill(table, *job, pace.rows(), &next);
     if (status.code() == Code::kConflict) {
-      max_rows = std::max(kLeastRows, max_rows / 8);
+      pace.Refused();
       back_off = std::min<Clock::duration>(back_off * 2, kLongestBackOff);
-      if (!Rest(back_off)) return CancelledError();
+      if (!Rest(back_off)) return CancelledJob();
       continue;
     }
     CELLAR_TRY(std::move(status));
     *job = std::move(next);
-    Passed("filled some");
+    JobStepPassed("filled some");
     back_off = kFirstBackOff;
-    const Clock::duration took = Clock::now() - start;
-    if (db.engine->stats().commits <= commits + 1) {
-      max_rows = std::min(kMostRows, max_rows * 4);
-      continue;
-    }
-    // Others are at work: half of the time is theirs.
-    max_rows = took > kStepAmongOthers ? std::max(kLeastRows, max_rows / 2)
-                                       : std::min(kFirstRows, max_rows * 2);
-    if (!Rest(std::min<Clock::duration>(took, kLongestRest))) return CancelledError();
+    if (!Rest(pace.End())) return CancelledJob();
   }
   CELLAR_TRY(cancel_.Check());
   const catalog::TablePtr table = db.catalog->Current()->GetTable(job->table);
-  if (table == nullptr) return InBinError();
-  if (table->FindIndex(job->index) == nullptr) return GoneError(*job);
+  if (table == nullptr) return JobTableInBin();
+  if (table->FindIndex(job->index) == nullptr) return JobTargetGone(*job);
   CELLAR_TRY(CountEntries(table, *job));
-  Passed("counted");
+  JobStepPassed("counted");
   Job done = *job;
   End(&done, JobState::kDone);
   CELLAR_TRY(Edit(done, [job](catalog::TableDescriptor* next) -> Status {
@@ -401,11 +395,32 @@ Status JobService::Build(Job* job) {
       index.job = 0;
       return Status();
     }
-    return GoneError(*job);
+    return JobTargetGone(*job);
   }));
   *job = std::move(done);
-  Passed("published");
+  JobStepPassed("published");
   return Status();
+}
+
+// ---- Sessions
+
+Result<std::unique_ptr<Session>> JobService::OpenSession(
+    const Job& job, std::map<std::string, std::string> settings) {
+  SessionOptions options;
+  options.user = job.created_by;
+  options.database = job.database;
+  for (auto& [name, value] : settings) options.settings.emplace_back(name, std::move(value));
+  CELLAR_TRY_ASSIGN(std::unique_ptr<Session> session, Session::Open(database_, options));
+  std::lock_guard lock(mutex_);
+  session_ = session.get();
+  if (stopping_) session_->Cancel(true);
+  if (cancelled_.contains(job.id)) session_->Cancel(false);
+  return session;
+}
+
+void JobService::CloseSession() {
+  std::lock_guard lock(mutex_);
+  session_ = nullptr;
 }
 
 // ---- Validating a constraint
@@ -413,22 +428,13 @@ Status JobService::Build(Job* job) {
 
 Status JobService::Validate(Job* job) {
   Database::Impl& db = *database_->impl();
-  SessionOptions options;
-  options.user = job->created_by;
-  options.database = job->database;
-  options.settings = {{"default_transaction_isolation", "repeatable read"},
-                      {"default_transaction_read_only", "on"}};
-  CELLAR_TRY_ASSIGN(const std::unique_ptr<Session> session, Session::Open(database_, options));
-  {
-    std::lock_guard lock(mutex_);
-    session_ = session.get();
-    if (stopping_) session_->Cancel(true);
-    if (cancelled_.contains(job->id)) session_->Cancel(false);
-  }
+  CELLAR_TRY_ASSIGN(const std::unique_ptr<Session> session,
+                    OpenSession(*job, {{"default_transaction_isolation", "repeatable read"},
+                                       {"default_transaction_read_only", "on"}}));
   const auto look = [&]() -> Status {
     while (true) {
       const catalog::TablePtr table = db.catalog->Current()->GetTable(job->table);
-      if (table == nullptr) return InBinError();
+      if (table == nullptr) return JobTableInBin();
       // The snapshot is younger than the descriptor: all rows that are newer keep the constraint.
       Session::Impl& impl = *session->impl();
       CELLAR_TRY(impl.EnsureTransaction(false));
@@ -436,7 +442,7 @@ Status JobService::Validate(Job* job) {
       Status status = ddl.VerifyConstraint(table, job->constraint, job->column);
       impl.Rollback();
       CELLAR_TRY(std::move(status));
-      Passed("validated");
+      JobStepPassed("validated");
       bool changed = false;
       Job done = *job;
       End(&done, JobState::kDone);
@@ -453,26 +459,25 @@ Status JobService::Validate(Job* job) {
           if (job->column.value != 0) {
             next->checks.erase(check);
             const int at = next->OrdinalOf(job->column);
-            if (at < 0) return GoneError(*job);
+            if (at < 0) return JobTargetGone(*job);
             next->columns[static_cast<size_t>(at)].not_null = true;
           }
         } else if (key != next->foreign_keys.end()) {
           key->validated = true;
         } else {
-          return GoneError(*job);
+          return JobTargetGone(*job);
         }
         return Status();
       });
       if (changed) continue;
       CELLAR_TRY(std::move(status));
       *job = std::move(done);
-      Passed("published");
+      JobStepPassed("published");
       return Status();
     }
   };
   Status status = look();
-  std::lock_guard lock(mutex_);
-  session_ = nullptr;
+  CloseSession();
   return status;
 }
 
@@ -490,7 +495,7 @@ Status JobService::Detach(Job* job) {
   next.detached = true;
   Status status;
   if (db.catalog->Current()->GetTable(job->table) == nullptr) {
-    if (db.catalog->Current()->GetDroppedTable(job->table) != nullptr) return InBinError();
+    if (db.catalog->Current()->GetDroppedTable(job->table) != nullptr) return JobTableInBin();
     status = Put(next);
   } else {
     status = Edit(next, [job](catalog::TableDescriptor* table) -> Status {
@@ -498,6 +503,8 @@ Status JobService::Detach(Job* job) {
         std::erase_if(table->indexes, [job](const catalog::IndexDescriptor& index) {
           return index.id == job->index && index.job == job->id;
         });
+      } else if (job->kind == JobKind::kRewrite) {
+        if (table->job == job->id) table->job = 0;
       } else if (job->remove_on_failure) {
         const auto is_it = [job](const auto& candidate) {
           return candidate.oid == job->constraint_oid;
@@ -510,12 +517,12 @@ Status JobService::Detach(Job* job) {
   }
   CELLAR_TRY(std::move(status));
   *job = std::move(next);
-  Passed("detached");
+  JobStepPassed("detached");
   return Status();
 }
 
-// Nobody writes entries of the index any more: their commits would depend on a descriptor that is
-// not current.
+// Nobody writes entries of the index, or the log, any more: their commits would depend on a
+// descriptor that is not current.
 Status JobService::Clear(Job* job) {
   Database::Impl& db = *database_->impl();
   Job next = *job;
@@ -529,10 +536,15 @@ Status JobService::Clear(Job* job) {
     table::Access access(writer.get(), nullptr, db.tables.get());
     CELLAR_TRY(access.ClearIndex(*table, job->index));
   }
+  if (job->kind == JobKind::kRewrite && table != nullptr) {
+    CELLAR_TRY_ASSIGN(const catalog::TableDescriptor copy, catalog::DecodeTable(job->copy));
+    CELLAR_TRY(table::ClearRewrite(copy, writer.get()));
+    next.copy.clear();
+  }
   CELLAR_TRY(writer->Put(JobKey(job->id), EncodeJob(next)));
   CELLAR_TRY(writer->Commit().status());
   *job = std::move(next);
-  Passed("cleared");
+  JobStepPassed("cleared");
   return Status();
 }
 

@@ -24,7 +24,7 @@
 namespace cellar::session {
 
 // Values are persisted.
-enum class JobKind : uint8_t { kBuildIndex = 1, kValidate = 2 };
+enum class JobKind : uint8_t { kBuildIndex = 1, kValidate = 2, kRewrite = 3 };
 // kUndoing: it has failed or was cancelled, and takes back what it made. The last three are final.
 enum class JobState : uint8_t {
   kRunning = 1,
@@ -51,6 +51,9 @@ struct Job {
   uint64_t rows_done = 0, rows_estimated = 0;
   int64_t created_micros = 0, ended_micros = 0;
   bool detached = false;
+  std::string copy, expression;
+  int64_t copy_rows = 0, copy_bytes = 0;
+  std::map<std::string, std::string> settings;
   Status error;
 
   bool ended() const { return state >= JobState::kDone; }
@@ -60,12 +63,20 @@ struct Job {
 std::string JobKey(uint64_t id);
 std::string EncodeJob(const Job& job);
 Result<Job> DecodeJob(std::string_view bytes);  // kCorruption
+const char* JobKindName(JobKind kind);
 const char* JobStateName(JobState state);
 const char* JobStepName(const Job& job);
 // By id.
 Result<std::vector<Job>> ReadJobs(kv::Engine* engine);
 // nullopt: there is none.
 Result<std::optional<Job>> ReadJob(kv::Engine* engine, uint64_t id);
+
+// Errors of jobs. The table is in the bin, and its job waits there too; what it works on is gone.
+Status JobTableInBin();
+Status JobTargetGone(const Job& job);
+Status CancelledJob();
+// For tests (JobService::SetHook).
+void JobStepPassed(std::string_view step);
 
 // CANCEL JOB.
 Status RunCancelJob(Session::Impl* session, const ast::OwnStmt& statement);
@@ -111,6 +122,17 @@ class JobService {
   Status Backfill(const catalog::TablePtr& table, const Job& job, uint64_t max_rows, Job* next);
   Status CountEntries(const catalog::TablePtr& table, const Job& job);
   Status Validate(Job* job);
+  // As the job's creator. CANCEL JOB reaches it until CloseSession.
+  Result<std::unique_ptr<Session>> OpenSession(const Job& job,
+                                               std::map<std::string, std::string> settings);
+  void CloseSession();
+  // rewrite_job.cc
+  Status Rewrite(Job* job);
+  Status RewriteIn(Session::Impl* session, Job* job);
+  // One commit. `finish`: the table becomes its copy in it, unless a writer has come.
+  Status RewriteStep(Session::Impl* session, const catalog::TablePtr& table,
+                     const catalog::TablePtr& copy, uint64_t max_rows, bool finish, Job* job,
+                     uint64_t* changes);
   Status Undo(Job* job);
   Status Detach(Job* job);
   Status Clear(Job* job);
@@ -130,7 +152,7 @@ class JobService {
   // Guarded by mutex_.
   bool stopping_ = false, woken_ = false;
   uint64_t running_ = 0;
-  Session* session_ = nullptr;  // in which the running job validates
+  Session* session_ = nullptr;  // in which the running job evaluates
   std::set<uint64_t> cancelled_;
   std::thread thread_;
   std::map<uint64_t, Clock::time_point> not_before_;  // of the thread only

@@ -67,6 +67,25 @@ TEST_P(JobsTest, BuildsAnIndex) {
   EXPECT_THAT(Run("SELECT id FROM t WHERE a = 700"), ElementsAre("100"));
 }
 
+TEST_P(JobsTest, ABuildIsSeen) {
+  const auto other = session_->Open();
+  std::vector<std::string> seen;
+  JobService::SetHook([&](std::string_view step) {
+    if (step != "filled some") return;
+    TextSink sink;
+    EXPECT_TRUE(TestSession::RunIn(other.get(),
+                                   "SELECT relid::regclass, index_relid::regclass, tuples_done, "
+                                   "tuples_total FROM pg_stat_progress_create_index",
+                                   &sink)
+                    .ok());
+    seen = sink.rows;
+  });
+  Run("CREATE INDEX t_a ON t (a)");
+  JobService::SetHook(nullptr);
+  EXPECT_THAT(seen, ElementsAre("t|t_a|5000|5000"));
+  EXPECT_THAT(Run("SELECT 1 FROM pg_stat_progress_create_index"), IsEmpty());
+}
+
 TEST_P(JobsTest, SmallTablesNeedNone) {
   Run("CREATE TABLE few (a int); INSERT INTO few SELECT generate_series(1, 100)");
   Run("CREATE INDEX few_a ON few (a)");
@@ -198,6 +217,109 @@ TEST_P(JobsTest, DroppedWhileItIsBuilt) {
   EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
 }
 
+TEST_P(JobsTest, RowsTruncatedDuringABuildComeBackWithoutTheIndex) {
+  const auto other = session_->Open();
+  std::atomic<bool> truncated = false;
+  JobService::SetHook([&](std::string_view step) {
+    if (step != "filled some" || truncated.exchange(true)) return;
+    TextSink sink;
+    EXPECT_TRUE(TestSession::RunIn(other.get(), "TRUNCATE t", &sink).ok());
+  });
+  Run("CREATE UNIQUE INDEX t_a ON t (a)");
+  JobService::SetHook(nullptr);
+  EXPECT_THAT(Run("SELECT count(*) FROM t"), ElementsAre("0"));
+  Run("UNDROP TABLE t AS old");
+  EXPECT_THAT(Run("SELECT count(*), max(a) FROM old"), ElementsAre("5000|35000"));
+  EXPECT_THAT(Run("SELECT indexrelid::regclass, indisvalid FROM pg_index "
+                  "WHERE indrelid IN ('t'::regclass, 'old'::regclass) ORDER BY indrelid, 1"),
+              ElementsAre("t_pkey|t", "t_a|t", "t_pkey1|t"));
+  Run("INSERT INTO old VALUES (6000, 7, 'x')");
+  EXPECT_THAT(Run("CHECK DATABASE"), IsEmpty());
+}
+
+TEST_P(JobsTest, RewritesTables) {
+  Run("CREATE INDEX t_a ON t (a)");
+  for (const char* layout : {"cell", "row", "datum", "pages"}) {
+    Run(fmt::format("ALTER TABLE t SET (layout = {})", layout));
+    EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty()) << layout;
+  }
+  Run("ALTER TABLE t ALTER a TYPE text USING 'n' || a");
+  Run("ALTER TABLE t ADD COLUMN r float8 DEFAULT random()");
+  Run("ALTER TABLE t ADD COLUMN g int GENERATED ALWAYS AS (length(a)) STORED");
+  Run("ALTER TABLE t DROP CONSTRAINT t_pkey");
+  Run("INSERT INTO t VALUES (1, 'twice', 'b', 1)");
+  const Status twice = Try("ALTER TABLE t ADD PRIMARY KEY (id)");
+  EXPECT_EQ(twice.sqlstate(), "23505");
+  Run("ALTER TABLE t ALTER id DROP NOT NULL; UPDATE t SET id = NULL WHERE a = 'twice'");
+  const Status null = Try("ALTER TABLE t ADD PRIMARY KEY (id)");
+  EXPECT_EQ(null.message(), "column \"id\" of relation \"t\" contains null values");
+  Run("DELETE FROM t WHERE id IS NULL");
+  Run("ALTER TABLE t ADD PRIMARY KEY (id, b)");
+  EXPECT_EQ(Try("ALTER TABLE t ALTER a TYPE varchar").sqlstate(), "42601");
+  EXPECT_EQ(Try("ALTER TABLE t ALTER b TYPE int USING b::int").sqlstate(), "22P02");
+  EXPECT_THAT(Run("SELECT id, a, b, g FROM t WHERE a = 'n700'"), ElementsAre("100|n700|v100|4"));
+  EXPECT_THAT(Run("SELECT count(*), count(DISTINCT r) > 4900, sum(g) FROM t"),
+              ElementsAre("5000|t|28415"));
+  EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+  EXPECT_THAT(Run("SELECT state, count(*) FROM pg_catalog.cellar_jobs "
+                  "WHERE kind = 'rewrite table' GROUP BY 1 ORDER BY 1"),
+              ElementsAre("done|9", "failed|3"));
+}
+
+TEST_P(JobsTest, OthersWhileATableIsRewritten) {
+  Run("CREATE INDEX t_a ON t (a)");
+  const auto other = session_->Open();
+  std::atomic<bool> looked = false;
+  JobService::SetHook([&](std::string_view step) {
+    if (step != "copied some" || looked.exchange(true)) return;
+    const auto run = [&](const char* text) {
+      TextSink sink;
+      return TestSession::RunIn(other.get(), text, &sink);
+    };
+    for (const char* text :
+         {"CREATE INDEX t_b ON t (b)", "ALTER TABLE t ADD COLUMN x int", "TRUNCATE t",
+          "ALTER TABLE t RENAME COLUMN b TO c", "DROP INDEX t_a"}) {
+      EXPECT_EQ(run(text).sqlstate(), "55006") << text;
+    }
+    for (const char* text :
+         {"INSERT INTO t VALUES (-1, 1, 'new'), (6000, 2, 'new')", "DELETE FROM t WHERE id = 2",
+          "UPDATE t SET id = 9000 WHERE id = 3", "UPDATE t SET b = 'changed' WHERE id > 4900",
+          "CHECK TABLE t FULL", "ALTER TABLE t ALTER b SET DEFAULT 'd'",
+          "COMMENT ON COLUMN t.b IS 'c'", "ALTER TABLE t RENAME TO u"}) {
+      EXPECT_TRUE(run(text).ok()) << text;
+    }
+  });
+  Run("ALTER TABLE t DROP CONSTRAINT t_pkey");
+  JobService::SetHook(nullptr);
+  EXPECT_TRUE(looked.load());
+  Run("INSERT INTO u (id, a) VALUES (7000, 1)");
+  EXPECT_THAT(
+      Run("SELECT count(*), count(*) FILTER (WHERE b = 'changed'), min(id), max(id) FROM u"),
+      ElementsAre("5002|102|-1|9000"));
+  EXPECT_THAT(Run("SELECT b FROM u WHERE id = 7000"), ElementsAre("d"));
+  EXPECT_THAT(Run("CHECK TABLE u FULL"), IsEmpty());
+}
+
+TEST_P(JobsTest, ACancelledRewriteLeavesNothing) {
+  const auto other = session_->Open();
+  std::atomic<bool> asked = false;
+  JobService::SetHook([&](std::string_view step) {
+    if (step != "copied some" || asked.exchange(true)) return;
+    TextSink sink;
+    EXPECT_TRUE(TestSession::RunIn(other.get(), "UPDATE t SET a = 0 WHERE id < 10", &sink).ok());
+    EXPECT_TRUE(
+        TestSession::RunIn(other.get(), "SELECT max(job) FROM pg_catalog.cellar_jobs", &sink).ok());
+    EXPECT_TRUE(TestSession::RunIn(other.get(), "CANCEL JOB " + sink.rows[0], &sink).ok());
+  });
+  EXPECT_EQ(Try("ALTER TABLE t ALTER a TYPE numeric").sqlstate(), "57014");
+  JobService::SetHook(nullptr);
+  EXPECT_EQ(KeysOfIndexes(4), 0u);
+  EXPECT_THAT(Run("SELECT state FROM pg_catalog.cellar_jobs"), ElementsAre("cancelled"));
+  EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+  Run("ALTER TABLE t ALTER a TYPE numeric");
+  EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+}
+
 // Three writers with a model each, and indexes made and dropped beside them.
 TEST_P(JobsTest, BesideWriters) {
   constexpr int kWriters = 3, kIds = 300;
@@ -229,12 +351,22 @@ TEST_P(JobsTest, BesideWriters) {
       }
     });
   }
+  const auto rewrite = [&] {
+    for (const char* text :
+         {"ALTER TABLE t ALTER a TYPE bigint", "ALTER TABLE t SET (layout = cell)",
+          "ALTER TABLE t DROP CONSTRAINT t_pkey", "ALTER TABLE t ADD PRIMARY KEY (id)",
+          "ALTER TABLE t SET (layout = pages)", "ALTER TABLE t ALTER a TYPE int"}) {
+      Run(text);
+      EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty()) << text;
+    }
+  };
   for (int round = 0; round < 3; ++round) {
     Run("CREATE INDEX t_a ON t (a)");
     Run("CREATE UNIQUE INDEX t_u ON t (a) INCLUDE (b)");
     Run("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0)");
     EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
     Run("ALTER TABLE t DROP CONSTRAINT c");
+    if (round == 0) rewrite();
     Run("DROP INDEX t_a");
     Run("DROP INDEX t_u");
   }

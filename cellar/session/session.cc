@@ -73,6 +73,11 @@ bool IsTransactionControl(const ast::Node& node) {
   return node.kind == ast::NodeKind::kTransaction;
 }
 
+// Utility statements that are started anew after a conflict as queries are.
+bool ChangesOneTable(const ast::Node& node) {
+  return node.kind == ast::NodeKind::kAlterTable || node.kind == ast::NodeKind::kCreateIndex;
+}
+
 bool ShouldRetry(const Status& status) { return status.code() == Code::kConflict; }
 
 void BackOff(int attempt, uint64_t random) {
@@ -432,6 +437,7 @@ Status Session::Impl::StartPortal(Portal* portal) {
     CELLAR_TRY_ASSIGN(portal->execution, sql::Execution::Open(prepared.plan, environment));
   }
   portal->started = true;
+  portal->checked = false;
   return Status();
 }
 
@@ -462,6 +468,7 @@ Result<ExecuteOutcome> Session::Impl::PumpPortal(Portal* portal, uint64_t max_ro
       } else {
         CELLAR_TRY_ASSIGN(portal->pending, portal->execution->Next());
         portal->pending_row = 0;
+        CELLAR_TRY(CheckStillCurrent(portal));
         if (portal->pending == nullptr) {
           portal->exhausted = portal->finished = true;
           break;
@@ -584,6 +591,7 @@ Status Session::Impl::ExecuteSimple(std::string_view text, ResultSink* sink) {
     WatchingSink watch(sink);
     std::string tag;
     Status status;
+    conflicts = 0;
     for (int attempt = 0;; ++attempt) {
       status = cancel.Check();
       if (status.ok() && failed && !EndsFailedBlock(*statement->ast)) status = FailedBlockError();
@@ -597,6 +605,7 @@ Status Session::Impl::ExecuteSimple(std::string_view text, ResultSink* sink) {
       if (status.ok()) break;
       Fail();
       if (!alone || watch.touched() || !RetryAfter(status, attempt)) break;
+      ++conflicts;
     }
     if (!status.ok()) return AddPosition(std::move(status), text);
     CELLAR_TRY(SendParameterChanges(sink));
@@ -841,6 +850,7 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
     const bool alone =
         sync_follows && !impl.in_block && impl.transaction == nullptr && !portal->started;
     bool sent = false;
+    impl.conflicts = 0;
     for (int attempt = 0;; ++attempt) {
       auto once = [&]() -> Result<ExecuteOutcome> {
         if (!portal->started && !portal->materialized) {
@@ -880,8 +890,8 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
         }
         return outcome;
       }
-      if (!alone || sent || !prepared.plannable || !ShouldRetry(outcome.status()) ||
-          attempt >= kMaxRetries) {
+      if (!alone || sent || !(prepared.plannable || ChangesOneTable(node)) ||
+          !ShouldRetry(outcome.status()) || attempt >= kMaxRetries) {
         return outcome;
       }
       // Start over with the same parameters.
@@ -893,6 +903,7 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
       kept->rows_sent = 0;
       impl.Rollback();
       impl.portals[name] = std::move(kept);
+      ++impl.conflicts;
       impl.RetryAfter(outcome.status(), attempt);
     }
   };

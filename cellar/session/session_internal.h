@@ -173,6 +173,7 @@ struct Portal {
   catalog::SnapshotPtr catalog;  // what the execution sees
   std::unique_ptr<sql::Execution> execution;
   bool started = false, finished = false;
+  bool checked = false;    // CheckStillCurrent
   bool exhausted = false;  // the execution has given its last row; some may wait in `rows`
   // The rest of a batch of which a row limit took only a part.
   const RowBatch* pending = nullptr;
@@ -274,6 +275,10 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   catalog::SnapshotPtr CurrentCatalog();
   catalog::CatalogEditor& Editor();
   Status RequireTables(const sql::Plan& plan);
+  // After the first rows of an execution were read: tables are still as the plan knows them, so the
+  // snapshot that was read does not lie behind a change. Else 40001. Only commits that write check
+  // that by themselves.
+  Status CheckStillCurrent(Portal* portal);
   Status CheckWritable(std::string_view tag);
   // Work that uses the store outside of the client's transaction flow (sequences).
   sql::NameScope& Scope();
@@ -459,6 +464,7 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   bool relaxed_commit = false;  // the next commit need not wait for the disk
   uint64_t last_commit_version = 0;
   bool commits_by_itself = true;  // the running statement, when no block is open
+  int conflicts = 0;              // for which the running statement was started anew
   bool failed = false;
   ast::TransactionModes pending_modes;
 

@@ -206,6 +206,7 @@ class Generator {
         {"pg_settings", &Generator::SettingRows},
         {"pg_shdescription", &Generator::Shdescription},
         {"pg_stat_activity", &Generator::Activity},
+        {"pg_stat_progress_create_index", &Generator::IndexBuilds},
         {"pg_stat_all_tables", &Generator::TableStatistics},
         {"pg_stat_user_tables", &Generator::TableStatistics},
         {"pg_tables", &Generator::Tables},
@@ -266,20 +267,42 @@ class Generator {
     const Result<std::vector<Job>> jobs = ReadJobs(s_.db->engine.get());
     if (!jobs.ok()) return;
     for (const Job& job : *jobs) {
-      const bool build = job.kind == JobKind::kBuildIndex;
       row_.Int("job", static_cast<int64_t>(job.id))
-          .Text("kind", build ? "build index" : "validate constraint")
+          .Text("kind", JobKindName(job.kind))
           .Text("state", JobStateName(job.state))
           .Text("object", job.object)
           .Text("created_by", job.created_by)
           .Int("created", job.created_micros)
           .Int("rows_estimated", static_cast<int64_t>(job.rows_estimated));
-      if (build) row_.Int("rows_done", static_cast<int64_t>(job.rows_done));
+      if (job.kind != JobKind::kValidate)
+        row_.Int("rows_done", static_cast<int64_t>(job.rows_done));
       if (!job.ended()) row_.Text("step", JobStepName(job));
       if (job.ended_micros != 0) row_.Int("ended", job.ended_micros);
       if (!job.error.ok()) {
         row_.Text("error", fmt::format("{}: {}", job.error.sqlstate(), job.error.message()));
       }
+      row_.Emit();
+    }
+  }
+
+  // By jobs: no session is at work.
+  void IndexBuilds() {
+    const Result<std::vector<Job>> jobs = ReadJobs(s_.db->engine.get());
+    if (!jobs.ok()) return;
+    for (const Job& job : *jobs) {
+      if (job.ended() || job.kind != JobKind::kBuildIndex) continue;
+      const catalog::TablePtr table = catalog_->GetTable(job.table);
+      const catalog::IndexDescriptor* index =
+          table == nullptr ? nullptr : table->FindIndex(job.index);
+      if (index == nullptr || job.database != s_.database_name) continue;
+      row_.Int("datid", catalog_->GetNamespace(s_.database_id)->oid())
+          .Text("datname", job.database)
+          .Int("relid", table->oid())
+          .Int("index_relid", index->oid)
+          .Text("command", "CREATE INDEX CONCURRENTLY")
+          .Text("phase", job.filled ? "index validation: scanning index" : "building index")
+          .Int("tuples_total", static_cast<int64_t>(job.rows_estimated))
+          .Int("tuples_done", static_cast<int64_t>(job.rows_done));
       row_.Emit();
     }
   }

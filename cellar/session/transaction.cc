@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/codec/key.h"
 #include "cellar/session/session_internal.h"
 
 namespace cellar::session {
@@ -77,6 +78,21 @@ Status Session::Impl::RequireTables(const sql::Plan& plan) {
       continue;
     }
     CELLAR_TRY(catalog::RequireCurrent(*table, transaction->kv.get()));
+  }
+  return Status();
+}
+
+Status Session::Impl::CheckStillCurrent(Portal* portal) {
+  if (portal->checked || portal->prepared->plan == nullptr) return Status();
+  portal->checked = true;
+  for (const catalog::TablePtr& table : portal->prepared->plan->tables) {
+    if (table->commit_version == catalog::kUncommitted) continue;
+    if (transaction->editor != nullptr &&
+        db->catalog->Current()->GetTable(table->id).get() != table.get()) {
+      continue;
+    }
+    CELLAR_TRY(
+        transaction->kv->Require(codec::DescriptorKey(table->id.value), table->commit_version));
   }
   return Status();
 }

@@ -57,8 +57,9 @@ std::vector<codec::KeyRange> UnownedRanges(const CompiledTable& compiled) {
     if (gap.start < gap.end) out.push_back(gap);
     gap.start = stop;
   }
+  // What lies behind the indexes of a table that is being rewritten belongs to its job.
   gap.end = end;
-  if (gap.start < gap.end) out.push_back(gap);
+  if (gap.start < gap.end && compiled.table().job == 0) out.push_back(gap);
   return out;
 }
 

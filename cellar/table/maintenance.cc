@@ -227,12 +227,7 @@ Status BackfillIndex(const BackfillContext& in, const TablePtr& table, IndexId i
                            compiled->primary().key_columns, &last);
   }
   CELLAR_TRY(builder.Flush());
-  if (!last.empty()) {
-    *position = std::move(last);
-    // Behind the key of that row, whose last byte is its group.
-    position->push_back(kGroupZero);
-    position->push_back('\0');
-  }
+  if (!last.empty()) *position = codec::PrefixEnd(last);  // behind all parts of that row
   return Status();
 }
 

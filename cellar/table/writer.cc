@@ -15,6 +15,7 @@
 #include "cellar/table/errors.h"
 #include "cellar/table/long_values.h"
 #include "cellar/table/pages.h"
+#include "cellar/table/rewrite.h"
 #include "cellar/table/split_rows.h"
 
 namespace cellar::table {
@@ -148,6 +149,16 @@ Status FindStrangers(AccessContext* context, const CompiledTable& compiled, cons
     CELLAR_TRY(context->transaction->AddReadConflict(probes[i], std::string(probes[i]) + '\0'));
   }
   return Status();
+}
+
+// For a rewrite that is going on; of rows whose RowRefs are still to be computed.
+Status LogRows(AccessContext* context, const CompiledTable& compiled, const RowBatch& rows) {
+  if (compiled.table().job == 0) return Status();
+  StringList list;
+  AppendRefs(compiled, rows, &list);
+  std::vector<std::string_view> refs;
+  for (size_t row = 0; row < rows.size(); ++row) refs.push_back(list[row]);
+  return LogChanges(context, compiled.table(), refs);
 }
 
 void CountChanges(AccessContext* context, const CompiledTable& compiled, size_t rows) {
@@ -531,6 +542,7 @@ Status InsertRows(AccessContext* context, const TablePtr& table, RowBatch* rows,
   CELLAR_TRY_ASSIGN(bool fresh, FillRowIds(context, *compiled, rows));
   CELLAR_TRY(CheckNotNull(*compiled, *rows, context->format));
   CountChanges(context, *compiled, rows->size());
+  CELLAR_TRY(LogRows(context, *compiled, *rows));
   IndexedRows indexed;
   CELLAR_TRY(indexed.Compute(*compiled, *rows));
   return Inserter(context, *compiled, *rows, indexed.rows()).Run(policy, fresh, outcome);
@@ -550,6 +562,8 @@ Status UpdateRows(AccessContext* context, const TablePtr& table,
   }
   CELLAR_TRY(CheckNotNull(*compiled, new_rows, context->format));
   CountChanges(context, *compiled, new_rows.size());
+  CELLAR_TRY(LogChanges(context, *table, refs));
+  CELLAR_TRY(LogRows(context, *compiled, new_rows));
   IndexedRows old_indexed, new_indexed;
   CELLAR_TRY(old_indexed.Compute(*compiled, old_rows));
   CELLAR_TRY(new_indexed.Compute(*compiled, new_rows));
@@ -568,6 +582,7 @@ Status DeleteRows(AccessContext* context, const TablePtr& table,
   CELLAR_TRY(indexed.Compute(*compiled, old_rows));
   const RowBatch& rows = indexed.rows();
   CountChanges(context, *compiled, refs.size());
+  CELLAR_TRY(LogChanges(context, *table, refs));
   std::string key;
   for (const IndexCodec& index : compiled->indexes()) {
     if (!LosesEntries(*index.index)) continue;

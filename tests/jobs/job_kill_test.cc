@@ -99,13 +99,14 @@ class JobKill : public testing::Test {
   }
 
   // Kills the statement's job after its first commit, its second, and so on, until it ends first,
-  // then with `end`. `check` looks at the store after each.
+  // then with `end`. `check` looks at the store after each. `stride`: not after every commit,
+  // unless CELLAR_JOB_KILLS is set.
   void KillEverywhere(const std::string& statement, int end,
-                      const std::function<void(Store*)>& check) {
+                      const std::function<void(Store*)>& check, int stride = 1) {
     const char* kills = std::getenv("CELLAR_JOB_KILLS");
     const int rounds = kills == nullptr ? 1 : std::atoi(kills);
     for (int round = 0; round < rounds; ++round) {
-      for (int commit = 1;; ++commit) {
+      for (int commit = 1;; commit += kills == nullptr ? stride : 1) {
         SCOPED_TRACE(testing::Message() << "round " << round << " commit " << commit);
         const int status = RunWorker(statement, commit);
         Store store(StoreOf());
@@ -140,6 +141,43 @@ TEST_F(JobKill, IndexesAreThereInTheEnd) {
 TEST_F(JobKill, AFailedUniqueBuildLeavesNothing) {
   KillEverywhere("CREATE UNIQUE INDEX t_b ON t (b)", 3, [](Store* store) {
     EXPECT_THAT(store->Run(kIndexes), ElementsAre("t_pkey|t"));
+    EXPECT_EQ(store->KeysOfIndexes(), 0u);
+  });
+}
+
+constexpr const char* kShape =
+    "SELECT count(*), count(DISTINCT id), count(b), sum(a) >= 0 FROM t WHERE id > 0";
+
+TEST_F(JobKill, RewrittenTablesAreWhole) {
+  Store(StoreOf()).Run("CREATE INDEX t_b ON t (b)");
+  const std::pair<const char*, const char*> kChanges[] = {
+      {"ALTER TABLE t SET (layout = cell)", "ALTER TABLE t SET (layout = pages)"},
+      {"ALTER TABLE t ALTER a TYPE numeric", "ALTER TABLE t ALTER a TYPE int"},
+      {"ALTER TABLE t ADD COLUMN r float8 DEFAULT random()", "ALTER TABLE t DROP COLUMN r"},
+      {"ALTER TABLE t DROP CONSTRAINT t_pkey", "ALTER TABLE t ADD PRIMARY KEY (id)"},
+  };
+  for (const auto& [change, back] : kChanges) {
+    SCOPED_TRACE(change);
+    KillEverywhere(
+        change, 0,
+        [back = back](Store* store) {
+          EXPECT_THAT(store->Run(kShape), ElementsAre("40000|40000|40000|t"));
+          // There is nothing to take back if the change has not begun.
+          store->Run(back);
+          EXPECT_THAT(store->Run("CHECK TABLE t FULL"), IsEmpty());
+        },
+        8);
+  }
+}
+
+TEST_F(JobKill, AFailedRewriteLeavesTheTable) {
+  Store(StoreOf()).Run("UPDATE t SET b = 100000 WHERE id = 39000");
+  KillEverywhere("ALTER TABLE t ALTER a TYPE int USING a / (a - 39000)", 3, [&](Store* store) {
+    EXPECT_THAT(store->Run("SELECT pg_typeof(a) FROM t WHERE a = 500"), ElementsAre("integer"));
+    EXPECT_EQ(store->KeysOfIndexes(), 0u);
+  });
+  KillEverywhere("ALTER TABLE t ALTER b TYPE smallint", 3, [&](Store* store) {
+    EXPECT_THAT(store->Run("SELECT pg_typeof(b) FROM t WHERE a = 500"), ElementsAre("integer"));
     EXPECT_EQ(store->KeysOfIndexes(), 0u);
   });
 }

@@ -1,0 +1,228 @@
+// Jobs that write a table anew: another layout, key or column type (docs/decisions/0014-jobs.md).
+#include <algorithm>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/session/ddl.h"
+#include "cellar/session/job_pace.h"
+#include "cellar/session/jobs.h"
+#include "cellar/session/row_converter.h"
+#include "cellar/table/rewrite.h"
+
+namespace cellar::session {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Steps that catch up with writers before the end is tried, unless one has found few changes.
+constexpr int kMostRounds = 20;
+constexpr uint64_t kFewChanges = 64;
+// So often the end is tried beside writers; then they wait for it.
+constexpr int kTriesBesideWriters = 5;
+constexpr int kMaxTries = 1000;
+constexpr milliseconds kBetweenTries{1};
+
+// What expressions may depend on.
+constexpr const char* kSettings[] = {"timezone",     "datestyle",          "intervalstyle",
+                                     "bytea_output", "extra_float_digits", "search_path",
+                                     "lc_monetary"};
+
+// What becomes of the table: the copy, with what may have been changed meanwhile.
+catalog::TableDescriptor Replaced(const catalog::TableDescriptor& current,
+                                  const catalog::TableDescriptor& copy) {
+  catalog::TableDescriptor next = current;
+  next.layout = copy.layout;
+  next.columns = copy.columns;
+  for (catalog::ColumnDescriptor& column : next.columns) {
+    const int at = current.OrdinalOf(column.id);
+    if (at < 0) continue;
+    const catalog::ColumnDescriptor& now = current.columns[static_cast<size_t>(at)];
+    column.default_sql = now.default_sql;
+    column.sequence = now.sequence;
+    column.acl = now.acl;
+    column.comment = now.comment;
+  }
+  next.indexes = copy.indexes;
+  for (catalog::IndexDescriptor& index : next.indexes) {
+    for (const catalog::IndexDescriptor& now : current.indexes) {
+      if (now.oid == index.oid) index.comment = now.comment;
+    }
+  }
+  next.row_formats = copy.row_formats;
+  next.groups = copy.groups;
+  next.next_column_id = std::max(current.next_column_id, copy.next_column_id);
+  next.next_row_format_id = std::max(current.next_row_format_id, copy.next_row_format_id);
+  next.next_group_id = std::max(current.next_group_id, copy.next_group_id);
+  next.job = 0;
+  return next;
+}
+
+// A foreign key of another table that was added meanwhile and needs a key that goes.
+Status CheckReferences(const catalog::CatalogSnapshot& catalog,
+                       const catalog::TableDescriptor& next) {
+  for (const catalog::TablePtr& other : catalog.ListReferencing(next.id)) {
+    for (const catalog::ForeignKey& key : other->foreign_keys) {
+      if (key.referenced_table != next.id) continue;
+      const auto leads = [&key](const catalog::IndexDescriptor& index) {
+        return index.unique && index.predicate.empty() &&
+               index.key.size() == key.referenced_columns.size() &&
+               std::all_of(index.key.begin(), index.key.end(), [&key](const auto& part) {
+                 return std::find(key.referenced_columns.begin(), key.referenced_columns.end(),
+                                  part.column) != key.referenced_columns.end();
+               });
+      };
+      if (std::any_of(next.indexes.begin(), next.indexes.end(), leads)) continue;
+      return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
+                      "constraint {} on table {} depends on a key of table {}", key.name,
+                      other->name, next.name);
+    }
+  }
+  return Status();
+}
+
+}  // namespace
+
+// ---- The statement
+
+Status Ddl::RefuseDuringBuild(const catalog::TableDescriptor& table) {
+  for (const catalog::IndexDescriptor& index : table.indexes) {
+    if (index.job == 0) continue;
+    return SqlError(Code::kInvalid, sqlstate::kObjectInUse,
+                    "index \"{}\" of table \"{}\" is being built by job {}", index.name, table.name,
+                    index.job)
+        .WithHint("Wait for its end (SHOW JOBS), or cancel it (CANCEL JOB).");
+  }
+  return Status();
+}
+
+Status Ddl::RewriteByJob(catalog::TableDescriptor next, const catalog::TablePtr& table,
+                         catalog::ColumnId column, const std::string& expression) {
+  CELLAR_TRY_ASSIGN(Job job, NewJob(*table));
+  job.kind = JobKind::kRewrite;
+  job.column = column;
+  job.expression = expression;
+  job.object = fmt::format("table \"{}\"", table->name);
+  for (const char* name : kSettings) {
+    if (const std::optional<std::string> value = s_.settings.Get(name)) job.settings[name] = *value;
+  }
+  // The catalog completes the copy's descriptor; then the table's own comes back, which from now on
+  // has the job, and leaves the ids alone that the copy uses.
+  CELLAR_TRY_ASSIGN(const catalog::TablePtr copy, Editor().UpdateTable(std::move(next)));
+  job.copy = catalog::EncodeTable(*copy);
+  catalog::TableDescriptor marked = *table;
+  marked.version = copy->version;
+  marked.job = job.id;
+  marked.next_column_id = copy->next_column_id;
+  marked.next_index_id = copy->next_index_id + table::kIndexIdsOfRewrite;
+  marked.next_row_format_id = copy->next_row_format_id;
+  marked.next_group_id = copy->next_group_id;
+  CELLAR_TRY(Editor().UpdateTable(std::move(marked)).status());
+  return StartJob(job);
+}
+
+// ---- The job
+
+Status JobService::RewriteStep(Session::Impl* session, const catalog::TablePtr& table,
+                               const catalog::TablePtr& copy, uint64_t max_rows, bool finish,
+                               Job* job, uint64_t* changes) {
+  Database::Impl& db = *database_->impl();
+  CELLAR_TRY_ASSIGN(const std::unique_ptr<RowConverter> converter,
+                    RowConverter::Make(session, table, copy, job->column, job->expression));
+  kv::TransactionOptions options;
+  options.isolation = kv::Isolation::kSnapshot;
+  const std::unique_ptr<kv::Transaction> transaction = db.engine->Begin(options);
+  CELLAR_TRY(catalog::RequireCurrent(*table, transaction.get()));
+  const table::BackfillContext in{transaction.get(), &cancel_, db.tables.get()};
+  table::RewriteProgress progress;
+  progress.position = job->position;
+  progress.done = job->filled;
+  progress.rows = job->copy_rows;
+  progress.bytes = job->copy_bytes;
+  CELLAR_TRY(table::RewriteSome(
+      in, table, copy,
+      [&converter](const RowBatch& from, RowBatch* to) { return converter->Convert(from, to); },
+      max_rows, &progress));
+  Job next = *job;
+  next.position = progress.position;
+  next.filled = progress.done;
+  next.copy_rows = progress.rows;
+  next.copy_bytes = progress.bytes;
+  next.rows_done = static_cast<uint64_t>(progress.rows);
+  *changes = progress.changes;
+  catalog::CatalogEditor editor(db.catalog.get(), transaction.get());
+  if (finish) {
+    CELLAR_TRY(table::FinishRewrite(in, table, copy, progress));
+    const catalog::TableDescriptor replaced = Replaced(*table, *copy);
+    CELLAR_TRY(CheckReferences(*editor.snapshot(), replaced));
+    CELLAR_TRY(editor.UpdateTable(replaced).status());
+    next.copy.clear();
+    End(&next, JobState::kDone);
+  }
+  CELLAR_TRY(transaction->Put(JobKey(job->id), EncodeJob(next)));
+  CELLAR_TRY_ASSIGN(const uint64_t version, transaction->Commit());
+  if (finish) db.catalog->Publish(editor, version);
+  *job = std::move(next);
+  return Status();
+}
+
+Status JobService::RewriteIn(Session::Impl* session, Job* job) {
+  Database::Impl& db = *database_->impl();
+  CELLAR_TRY_ASSIGN(catalog::TableDescriptor decoded, catalog::DecodeTable(job->copy));
+  const auto copy = std::make_shared<const catalog::TableDescriptor>(std::move(decoded));
+  CELLAR_TRY(session->EnsureTransaction(false));
+  catalog::TablePtr table;
+  uint64_t changes = 0;
+  const auto step = [&](uint64_t max_rows, bool finish) -> Status {
+    CELLAR_TRY(cancel_.Check());
+    table = db.catalog->Current()->GetTable(job->table);
+    if (table == nullptr) return JobTableInBin();
+    if (table->job != job->id) return JobTargetGone(*job);
+    return RewriteStep(session, table, copy, max_rows, finish, job, &changes);
+  };
+  // Only a change of the descriptor refuses a step.
+  const auto step_again = [&](uint64_t max_rows) -> Status {
+    for (int tries = 0;; ++tries) {
+      Status status = step(max_rows, false);
+      if (status.code() != Code::kConflict || tries >= kMaxTries) return status;
+      if (!Rest(kBetweenTries)) return CancelledJob();
+    }
+  };
+  JobPace pace(db.engine.get());
+  while (!job->filled) {
+    pace.Begin();
+    CELLAR_TRY(step_again(pace.rows()));
+    JobStepPassed("copied some");
+    if (!Rest(pace.End())) return CancelledJob();
+  }
+  for (int round = 0; round < kMostRounds; ++round) {
+    CELLAR_TRY(step_again(0));
+    JobStepPassed("caught up");
+    if (changes <= kFewChanges) break;
+  }
+  for (int tries = 0;; ++tries) {
+    std::optional<table::WriterPause> pause;
+    if (tries >= kTriesBesideWriters) {
+      pause.emplace(db.tables.get(), table->storage_id());
+      // Those that did not meet it commit meanwhile.
+      if (!Rest(kBetweenTries)) return CancelledJob();
+    }
+    Status status = step(0, true);
+    if (status.ok()) {
+      JobStepPassed("published");
+      return Status();
+    }
+    if (status.code() != Code::kConflict || tries >= kMaxTries) return status;
+    pause.reset();
+    if (!Rest(kBetweenTries)) return CancelledJob();
+    CELLAR_TRY(step_again(0));
+  }
+}
+
+Status JobService::Rewrite(Job* job) {
+  CELLAR_TRY_ASSIGN(const std::unique_ptr<Session> session, OpenSession(*job, job->settings));
+  Status status = RewriteIn(session->impl(), job);
+  session->impl()->Rollback();
+  CloseSession();
+  return status;
+}
+
+}  // namespace cellar::session

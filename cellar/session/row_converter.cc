@@ -1,0 +1,103 @@
+#include "cellar/session/row_converter.h"
+
+#include <algorithm>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/session/ddl.h"
+
+namespace cellar::session {
+
+Status ContainsNulls(const std::string& column, const catalog::TableDescriptor& table) {
+  return SqlError(Code::kConstraint, sqlstate::kNotNullViolation,
+                  "column \"{}\" of relation \"{}\" contains null values", column, table.name)
+      .WithTable("", table.name)
+      .WithColumn(column);
+}
+
+Result<std::unique_ptr<RowConverter>> RowConverter::Make(Session::Impl* session,
+                                                         const catalog::TablePtr& from,
+                                                         const catalog::TablePtr& to,
+                                                         catalog::ColumnId column,
+                                                         const std::string& expression) {
+  auto made = std::make_unique<RowConverter>();
+  made->to_ = to;
+  std::vector<catalog::ColumnId> before;
+  for (const catalog::ColumnDescriptor& old : from->columns) {
+    if (!old.dropped) before.push_back(old.id);
+  }
+  for (const catalog::ColumnDescriptor& now : to->columns) {
+    if (now.dropped) continue;
+    const auto at = std::find(before.begin(), before.end(), now.id);
+    const size_t place = made->sources_.size();
+    made->sources_.push_back(at == before.end() ? -1 : static_cast<int>(at - before.begin()));
+    made->names_.push_back(now.name);
+    if (now.id == column) {
+      made->computed_ = static_cast<int>(place);
+      made->type_ = now.type;
+    }
+    const catalog::ColumnDescriptor* old = from->FindColumn(now.id);
+    if (now.not_null && !now.hidden && (now.id == column || old == nullptr || !old->not_null)) {
+      made->without_nulls_.push_back(place);
+    }
+  }
+  if (column.value == 0) return made;
+  if (made->computed_ < 0) return InternalError("column {} is not in the table", column.value);
+  CELLAR_TRY(made->Bind(session, from, column, expression));
+  return made;
+}
+
+Status RowConverter::Bind(Session::Impl* session, const catalog::TablePtr& from,
+                          catalog::ColumnId column, const std::string& expression) {
+  const int source = sources_[static_cast<size_t>(computed_)];
+  sql::PlannerContext context = session->MakePlannerContext({});
+  session->SetUpContext(&eval_);
+  eval_.set_arena(&arena_);
+  context.fold = &eval_;
+  if (expression.empty() && source >= 0) {
+    CELLAR_TRY_ASSIGN(bound_, sql::CastTo(sql::MakeColumn(source, from->FindColumn(column)->type),
+                                          type_, sql::CastContext::kAssignment, &eval_));
+  } else {
+    const catalog::ColumnDescriptor& now = *to_->FindColumn(column);
+    const bool is_default = expression.empty() && now.generated_sql.empty();
+    const std::string& text = !expression.empty() ? expression
+                              : is_default        ? now.default_sql
+                                                  : now.generated_sql;
+    CELLAR_TRY_ASSIGN(const ast::ExprPtr parsed, sql::ParseExpression(text));
+    CELLAR_TRY_ASSIGN(bound_, sql::BindTableExpression(*parsed, is_default ? nullptr : from.get(),
+                                                       type_, context));
+  }
+  evaluator_.emplace(bound_.get());
+  return Status();
+}
+
+Status RowConverter::Convert(const RowBatch& from, RowBatch* to) {
+  to->Resize(from.size());
+  Arena values;
+  const ColumnVector* computed = nullptr;
+  if (evaluator_.has_value()) {
+    eval_.set_arena(&values);
+    CELLAR_TRY_ASSIGN(computed,
+                      evaluator_->Eval(from, sql::Selection{nullptr, from.size()}, eval_));
+  }
+  for (size_t c = 0; c < sources_.size(); ++c) {
+    ColumnVector& column = to->column(c);
+    if (static_cast<int>(c) == computed_) {
+      for (size_t row = 0; row < from.size(); ++row) {
+        column.Set(row, CopyDatum(computed->Get(row), type_, to->arena()));
+      }
+      continue;
+    }
+    for (size_t row = 0; row < from.size(); ++row) {
+      column.Set(
+          row, sources_[c] < 0 ? Datum() : from.column(static_cast<size_t>(sources_[c])).Get(row));
+    }
+  }
+  for (size_t c : without_nulls_) {
+    for (size_t row = 0; row < from.size(); ++row) {
+      if (to->column(c).IsNull(row)) return ContainsNulls(names_[c], *to_);
+    }
+  }
+  return Status();
+}
+
+}  // namespace cellar::session
