@@ -1,0 +1,406 @@
+#!/usr/bin/python3
+"""Changes the schema of a table at random while clients write to it, with SIGKILLs in between.
+
+    schema_change_test.py PATH/TO/cellar [--rounds N] [--kills N] [--seed N] [--keep]
+
+Each client owns keys of its own and keeps a model of its rows: what was acknowledged is there, what was
+refused is not, and what was in flight at a kill is there whole or not at all. After every step CHECK
+DATABASE finds nothing; between rounds the clients rest and the table is compared with the models, once
+through each of its indexes.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import time
+
+from kill_test import Connection, Gone, check, start
+
+CLIENTS = 3
+KEYS = 400          # of each client
+STEPS_PER_ROUND = 6
+# What a client may be told while the schema changes under it; nothing was done then. A unique index
+# that is being built refuses duplicates already.
+REFUSALS = ("40", "42P01", "42703", "55", "23514", "0A000", "53400")
+
+
+class Model:
+    """What one client knows of its rows."""
+
+    def __init__(self, client):
+        self.client = client
+        self.rows = {}        # id -> (a, b)
+        self.unknown = None   # (id, row or None) in flight
+        self.acknowledged = 0
+        self.refused = 0
+
+
+class Schema:
+    """Names as they are now; clients may see them a little late."""
+
+    def __init__(self):
+        self.space, self.table, self.a, self.b = "public", "t", "a", "b"
+        self.a_type, self.layout = "bigint", None
+        self.extra = []       # columns added
+        self.indexes = []
+        self.checks = []
+        self.dropped = False
+        self.counter = 0
+
+    def name(self):
+        return f"{self.space}.{self.table}"
+
+    def fresh(self, prefix):
+        self.counter += 1
+        return f"{prefix}{self.counter}"
+
+
+def work(url, model, schema, rng, stop):
+    try:
+        connection = Connection(url)
+        while not stop.is_set():
+            key = model.client * 1000000 + rng.randrange(KEYS)
+            a, b = rng.randrange(1, 30000), rng.choice(["x", "yy", "z" * 40]) + str(rng.randrange(50))
+            table, col_a, col_b = schema.name(), schema.a, schema.b
+            if key not in model.rows:
+                after = (a, b)
+                sql = f"INSERT INTO {table} (id, {col_a}, {col_b}) VALUES ({key}, {a}, '{b}')"
+            elif rng.random() < 0.25:
+                after = None
+                sql = f"DELETE FROM {table} WHERE id = {key}"
+            elif rng.random() < 0.5:
+                after = (a, model.rows[key][1])
+                sql = f"UPDATE {table} SET {col_a} = {a} WHERE id = {key}"
+            else:
+                after = (a, b)
+                sql = f"UPDATE {table} SET {col_a} = {a}, {col_b} = '{b}' WHERE id = {key}"
+            model.unknown = (key, after)
+            _, error = connection.query(sql)
+            model.unknown = None
+            if error is None:
+                model.acknowledged += 1
+                if after is None:
+                    del model.rows[key]
+                else:
+                    model.rows[key] = after
+            elif error.startswith(REFUSALS) or "23505" in error and 'constraint "f' in error:
+                model.refused += 1
+                time.sleep(0.002)
+            else:
+                raise AssertionError(f"{sql}: {error}")
+        connection.close()
+    except Gone:
+        pass
+
+
+class Changer:
+    """One step of schema change after the other, over a connection of its own."""
+
+    def __init__(self, connection, schema, rng):
+        self.connection, self.schema, self.rng = connection, schema, rng
+        self.log = []
+
+    def run(self, sql, then=None, may_fail=()):
+        """`then` follows success. Conflicts with writers are tried again."""
+        for _ in range(25):
+            self.log.append(sql)
+            _, error = self.connection.query(sql)
+            if error is None:
+                if then is not None:
+                    then()
+                return True
+            if not error.startswith(("40001", "40P01", "55P03")):
+                break
+            time.sleep(0.01)
+        if error.startswith(("0A000", "40001", "40P01", "55P03") + tuple(may_fail)):
+            return False
+        raise AssertionError(f"{sql}: {error}")
+
+    def create_index(self):
+        s, rng = self.schema, self.rng
+        name = s.fresh("i")
+        keys = rng.choice([s.a, f"{s.b}, {s.a}", f"{s.a} DESC", f"lower({s.b})", f"({s.a} + 1), id"])
+        tail = rng.choice(["", "", f" INCLUDE ({s.b})", f" WHERE {s.a} > 100"])
+        self.run(f"CREATE INDEX {name} ON {s.name()} ({keys}){tail}", lambda: s.indexes.append(name))
+
+    def create_unique_index(self):
+        s = self.schema
+        name = s.fresh("u")
+        self.run(f"CREATE UNIQUE INDEX {name} ON {s.name()} ({s.a}, id)",
+                 lambda: s.indexes.append(name))
+
+    def fail_unique_index(self):
+        s = self.schema
+        name = s.fresh("f")
+        # Two rows of one value, or the build is free to succeed.
+        if self.run(f"CREATE UNIQUE INDEX {name} ON {s.name()} ({s.b})", may_fail=("23505",)):
+            self.run(f"DROP INDEX {s.space}.{name}")
+
+    def drop_index(self):
+        s = self.schema
+        if s.indexes:
+            name = self.rng.choice(s.indexes)
+            self.run(f"DROP INDEX {s.space}.{name}", lambda: s.indexes.remove(name))
+
+    def add_column(self):
+        s = self.schema
+        name = s.fresh("x")
+        kind = self.rng.choice(["int DEFAULT 7", "text", "numeric(8,2) NOT NULL DEFAULT 1.50",
+                                "float8 DEFAULT random()",
+                                f"text GENERATED ALWAYS AS (upper({s.b})) STORED"])
+        self.run(f"ALTER TABLE {s.name()} ADD COLUMN {name} {kind}", lambda: s.extra.append(name))
+
+    def drop_column(self):
+        s = self.schema
+        if s.extra:
+            name = self.rng.choice(s.extra)
+            self.run(f"ALTER TABLE {s.name()} DROP COLUMN {name}", lambda: s.extra.remove(name))
+
+    def rename_column(self):
+        s = self.schema
+        name = s.fresh("a")
+        self.run(f"ALTER TABLE {s.name()} RENAME COLUMN {s.a} TO {name}",
+                 lambda: setattr(s, "a", name))
+
+    def rename_table(self):
+        s = self.schema
+        name = s.fresh("t")
+        self.run(f"ALTER TABLE {s.name()} RENAME TO {name}", lambda: setattr(s, "table", name))
+
+    def move_table(self):
+        s = self.schema
+        target = "other" if s.space == "public" else "public"
+        self.run(f"ALTER TABLE {s.name()} SET SCHEMA {target}", lambda: setattr(s, "space", target))
+
+    def change_type(self):
+        s = self.schema
+        target = self.rng.choice([t for t in ("int", "bigint", "numeric") if t != s.a_type])
+        self.run(f"ALTER TABLE {s.name()} ALTER COLUMN {s.a} TYPE {target}",
+                 lambda: setattr(s, "a_type", target))
+
+    def change_layout(self):
+        layout = self.rng.choice(["row", "pages", "cell", "datum"])
+        self.run(f"ALTER TABLE {self.schema.name()} SET (layout = {layout})", may_fail=("22023",))
+
+    def change_key(self):
+        """The rows move to another key, and back."""
+        s = self.schema
+        names = self.connection.rows("SELECT conname FROM pg_constraint WHERE contype = 'p' AND "
+                                     f"conrelid = '{s.name()}'::regclass")
+        if names:
+            self.run(f"ALTER TABLE {s.name()} DROP CONSTRAINT {names[0][0]}")
+        self.run(f"ALTER TABLE {s.name()} ADD PRIMARY KEY (id)", may_fail=("42P16",))
+
+    def fail_rewrite(self):
+        s = self.schema
+        self.run(f"ALTER TABLE {s.name()} ALTER COLUMN {s.a} TYPE int USING 1 / ({s.a} - {s.a})::int",
+                 lambda: setattr(s, "a_type", "int"), may_fail=("22012", "42601"))
+        # An empty table has nothing to fail on.
+        self.run(f"ALTER TABLE {s.name()} ALTER COLUMN {s.a} TYPE bigint",
+                 lambda: setattr(s, "a_type", "bigint"), may_fail=("42601",))
+
+    def add_check(self):
+        s = self.schema
+        name = s.fresh("c")
+        self.run(f"ALTER TABLE {s.name()} ADD CONSTRAINT {name} CHECK ({s.a} > 0)",
+                 lambda: s.checks.append(name))
+
+    def drop_check(self):
+        s = self.schema
+        if s.checks:
+            name = s.checks[-1]
+            self.run(f"ALTER TABLE {s.name()} DROP CONSTRAINT {name}", s.checks.pop)
+
+    def not_null(self):
+        s = self.schema
+        if self.run(f"ALTER TABLE {s.name()} ALTER COLUMN {s.b} SET NOT NULL"):
+            self.run(f"ALTER TABLE {s.name()} ALTER COLUMN {s.b} DROP NOT NULL")
+
+    def drop_and_undrop(self):
+        s = self.schema
+        if self.run(f"DROP TABLE {s.name()}"):
+            if not self.run(f"UNDROP TABLE {s.name()}"):
+                raise AssertionError("the table cannot be brought back")
+
+    def seal(self):
+        self.run(f"ALTER TABLE {self.schema.name()} SEAL", may_fail=("42809",))
+
+    def undone(self):
+        """A change that is rolled back, with a row in the same transaction."""
+        s = self.schema
+        name = s.fresh("r")
+        self.connection.query(f"BEGIN; ALTER TABLE {s.name()} ADD COLUMN {name} int; "
+                              f"INSERT INTO {s.name()} (id, {s.a}, {s.b}) VALUES (-1, 1, 'gone'); "
+                              "ROLLBACK")
+        self.connection.query("ROLLBACK")
+
+    STEPS = (create_index, create_index, create_unique_index, fail_unique_index, drop_index,
+             add_column, drop_column, rename_column, rename_table, move_table, change_type,
+             change_layout, change_layout, change_key, fail_rewrite, add_check, drop_check, not_null,
+             drop_and_undrop, seal, undone)
+
+    def step(self):
+        self.rng.choice(self.STEPS)(self)
+        findings, error = self.connection.query("CHECK DATABASE")
+        if error or findings:
+            raise AssertionError(f"CHECK finds {error or findings[:5]}")
+
+
+def find_schema(connection, schema):
+    """After a kill: which of the changes in flight have happened."""
+    found = connection.rows(
+        "SELECT n.nspname, c.relname, c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
+        "WHERE relkind = 'r' AND n.nspname IN ('public', 'other')")
+    if not found:
+        _, error = connection.query(f"UNDROP TABLE {schema.name()}")
+        if error:
+            raise AssertionError(f"the table is gone: {error}")
+        return find_schema(connection, schema)
+    (schema.space, schema.table, oid), = found
+    columns = [row[0] for row in connection.rows(
+        f"SELECT attname FROM pg_attribute WHERE attrelid = {oid} AND attnum > 0 AND NOT attisdropped "
+        "ORDER BY attnum")]
+    schema.a, schema.b, schema.extra = columns[1], columns[2], columns[3:]
+    schema.a_type = connection.rows(
+        f"SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = {oid} "
+        f"AND attname = '{schema.a}'")[0][0].replace("integer", "int")
+    schema.indexes = [row[0] for row in connection.rows(
+        f"SELECT relname FROM pg_class c JOIN pg_index i ON c.oid = indexrelid WHERE indrelid = {oid} "
+        "AND NOT indisprimary AND indisvalid")]
+    schema.checks = [row[0] for row in connection.rows(
+        f"SELECT conname FROM pg_constraint WHERE conrelid = {oid} AND contype = 'c'")]
+
+
+def wait_for_jobs(connection):
+    """Changes that a kill has interrupted go on by themselves."""
+    for _ in range(600):
+        rows, error = connection.query(
+            "SELECT count(*) FROM pg_catalog.cellar_jobs WHERE state NOT IN ('done', 'failed', 'cancelled')")
+        if error or rows[0][0] == "0":
+            return
+        time.sleep(0.1)
+    raise AssertionError("a job does not end: " + str(connection.rows("SHOW JOBS")))
+
+
+def compare(connection, schema, models):
+    """The table against the models, in order of the key and through each index."""
+    for model in models:
+        if model.unknown is not None:
+            key, after = model.unknown
+            rows = connection.rows(
+                f"SELECT {schema.a}, {schema.b} FROM {schema.name()} WHERE id = {key}")
+            now = (int(rows[0][0]), rows[0][1]) if rows else None
+            if now not in (after, model.rows.get(key)):
+                raise AssertionError(f"row {key} is {now}, not {after} or {model.rows.get(key)}")
+            model.rows.pop(key, None)
+            if now is not None:
+                model.rows[key] = now
+            model.unknown = None
+    expected = {key: row for model in models for key, row in model.rows.items()}
+    for order in ("id", f"{schema.a}", f"{schema.b}, {schema.a}", f"{schema.a} DESC"):
+        found = {int(key): (int(a), b) for key, a, b in connection.rows(
+            f"SELECT id, {schema.a}, {schema.b} FROM {schema.name()} WHERE {schema.a} > 0 "
+            f"ORDER BY {order}")}
+        if found != expected:
+            wrong = [k for k in set(found) | set(expected) if found.get(k) != expected.get(k)]
+            raise AssertionError(f"by {order}, {len(wrong)} rows differ, such as {wrong[0]}: "
+                                 f"{found.get(wrong[0])}, not {expected.get(wrong[0])}")
+    count = int(connection.rows(f"SELECT count(*) FROM {schema.name()}")[0][0])
+    if count != len(expected):
+        raise AssertionError(f"count(*) is {count}, not {len(expected)}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cellar")
+    parser.add_argument("--rounds", type=int, default=int(os.environ.get("CELLAR_SCHEMA_ROUNDS", 6)))
+    parser.add_argument("--kills", type=int, help="in so many of the rounds; default: half of them")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--keep", action="store_true", help="leave the store behind")
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    kills = options.rounds // 2 if options.kills is None else min(options.kills, options.rounds)
+    print(f"seed {options.seed}")
+    folder = tempfile.mkdtemp(prefix="cellar-schema-")
+    store = os.path.join(folder, "store")
+    models = [Model(client) for client in range(1, CLIENTS + 1)]
+    schema = Schema()
+    killed_rounds = set(rng.sample(range(options.rounds), kills))
+    process, failed, begun, steps, changer = None, True, time.monotonic(), 0, None
+    try:
+        process, url = start(options.cellar, store)
+        connection = Connection(url)
+        _, error = connection.query(
+            "CREATE SCHEMA other; CREATE TABLE t (id int PRIMARY KEY, a bigint, b text)")
+        if error:
+            raise AssertionError(error)
+        for number in range(options.rounds):
+            failures, stop = [], threading.Event()
+
+            def guarded(function, *arguments):
+                try:
+                    function(*arguments)
+                except Exception as failure:  # pylint: disable=broad-except
+                    failures.append(failure)
+
+            changer = Changer(connection, schema, rng)
+            threads = [threading.Thread(target=guarded, args=(
+                work, url, model, schema, random.Random(rng.random()), stop)) for model in models]
+
+            def change():
+                nonlocal steps
+                try:
+                    for _ in range(10 ** 6 if number in killed_rounds else STEPS_PER_ROUND):
+                        changer.step()
+                        steps += 1
+                except Gone:
+                    pass
+
+            threads.append(threading.Thread(target=guarded, args=(change,)))
+            for thread in threads:
+                thread.start()
+            if number in killed_rounds:
+                time.sleep(rng.uniform(0.1, 2.0))
+                process.kill()
+                process.wait()
+                connection.close()
+            else:
+                threads[-1].join()
+            stop.set()
+            for thread in threads:
+                thread.join()
+            if failures:
+                raise failures[0]
+            if number in killed_rounds:
+                print(check(options.cellar, store), flush=True)
+                process, url = start(options.cellar, store)
+                connection = Connection(url)
+                wait_for_jobs(connection)
+                find_schema(connection, schema)
+            compare(connection, schema, models)
+        process.terminate()
+        if process.wait(60) != 0:
+            raise AssertionError("the server did not end well")
+        print(check(options.cellar, store))
+        print(f"{steps} changes and {len(killed_rounds)} kills in {time.monotonic() - begun:.0f} s: "
+              f"{sum(model.acknowledged for model in models)} writes, "
+              f"{sum(model.refused for model in models)} refused")
+        failed = False
+    finally:
+        if process is not None and process.poll() is None:
+            process.kill()
+            process.wait()
+        if failed and changer is not None:
+            print("last statements:\n  " + "\n  ".join(changer.log[-12:]), file=sys.stderr)
+        if failed and options.keep:
+            print(f"the store is in {store}", file=sys.stderr)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
