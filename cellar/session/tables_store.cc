@@ -219,7 +219,6 @@ Result<std::unique_ptr<TableTransaction>> Store::Begin(const TableTransactionOpt
   }
   if (options.read_only) modes.read_only = ast::Tristate::kTrue;
   CELLAR_TRY(s.ApplyModes(modes));
-  s.transaction->access->set_limits(s.db->quotas->Active());
   if (options.idempotency_id.empty())
     return std::unique_ptr<TableTransaction>(std::move(transaction));
   CELLAR_TRY_ASSIGN(std::optional<WriteResult> before,

@@ -247,6 +247,7 @@ Status Session::Impl::ApplyModes(const ast::TransactionModes& modes) {
       transaction->access =
           std::make_unique<table::Access>(transaction->kv.get(), &cancel, db->tables.get());
       transaction->access->set_format(settings.format());
+      transaction->access->set_limits(db->quotas->Active());
       transaction->access->set_move_over_reads(name != "repeatable read" && name != "serializable");
       transaction->required.clear();
     }

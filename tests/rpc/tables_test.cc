@@ -453,9 +453,12 @@ TEST_P(Remote, IdleTransactionsEnd) {
   EXPECT_EQ(transaction->Commit().status().sqlstate(), "25P01");
   EXPECT_TRUE(table->Get({1})->empty());
   // Ending a transaction under a scan of it ends the scan.
-  db_.Run("INSERT INTO a SELECT generate_series(1, 100000)");
+  // More than fits into the buffers between the two.
+  db_.Run("CREATE TABLE wide (id int PRIMARY KEY, v text)");
+  db_.Run("INSERT INTO wide SELECT i, repeat('x', 1000) FROM generate_series(1, 40000) i");
+  auto wide = OpenTable("/cellar/wide");
   auto other = *store_->Begin();
-  auto scan = *table->Scan({.call = {.transaction = other.get()}});
+  auto scan = *wide->Scan({.call = {.transaction = other.get()}});
   ASSERT_NE(scan->NextBatch(), nullptr);
   EXPECT_TRUE(other->Commit().ok());
   while (scan->NextBatch() != nullptr) {
