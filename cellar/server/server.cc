@@ -17,6 +17,7 @@
 #include "cellar/monitor/http.h"
 #include "cellar/monitor/log.h"
 #include "cellar/pgwire/listener.h"
+#include "cellar/rpc/admin/admin_service.h"
 #include "cellar/rpc/server/server.h"
 #include "cellar/session/tables.h"
 
@@ -98,6 +99,14 @@ struct LoginRules {
   }
 };
 
+session::SessionOptions SessionOf(const rpc::Identity& identity) {
+  session::SessionOptions session;
+  session.user = identity.user;
+  session.database = identity.database;
+  session.client_address = identity.address;
+  return session;
+}
+
 Result<std::unique_ptr<rpc::Server>> StartGrpc(const ServeOptions& options,
                                                session::Database* database, pgwire::Host* host,
                                                const LoginRules* login,
@@ -112,12 +121,11 @@ Result<std::unique_ptr<rpc::Server>> StartGrpc(const ServeOptions& options,
   return rpc::Server::Start(
       grpc, host, [login] { return login->Now(); },
       [database](const rpc::Identity& identity) {
-        session::SessionOptions session;
-        session.user = identity.user;
-        session.database = identity.database;
-        session.client_address = identity.address;
-        return session::OpenTables(database, session);
-      });
+        return session::OpenTables(database, SessionOf(identity));
+      },
+      {rpc::AdminServiceFactory([database](const rpc::Identity& identity) {
+        return session::Session::Open(database, SessionOf(identity));
+      })});
 }
 
 // Waits for a signal that ends the server, reading certificate and rules again meanwhile.
@@ -273,8 +281,8 @@ Status Serve(const ServeOptions& options,
   WaitForEnd(signals, options, hba_path, &login, listener.get());
   Log("shutting down");
   stopping.store(true);
-  if (grpc != nullptr) grpc->Stop(options.shutdown_grace / 2);
   database->BeginShutdown();
+  if (grpc != nullptr) grpc->Stop(options.shutdown_grace / 2);
   if (!listener->Stop(options.shutdown_grace)) {
     Log(LogLevel::kWarning, "some connections had to be broken off");
   }

@@ -11,6 +11,7 @@
 #include "cellar/catalog/catalog.h"
 #include "cellar/rpc/admin/admin_service.h"
 #include "cellar/rpc/admin/background.h"
+#include "cellar/rpc/server/calls.h"
 #include "cellar/sql/parser/deparse.h"
 
 namespace cellar::rpc {

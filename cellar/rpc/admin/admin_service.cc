@@ -196,8 +196,10 @@ class AdminService : public v1::Admin::Service {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeAdminService(Calls* calls, SessionFactory sessions) {
-  return std::make_unique<AdminService>(calls, std::move(sessions));
+ServiceFactory AdminServiceFactory(SessionFactory sessions) {
+  return [sessions = std::move(sessions)](Calls* calls) -> std::unique_ptr<grpc::Service> {
+    return std::make_unique<AdminService>(calls, sessions);
+  };
 }
 
 }  // namespace cellar::rpc

@@ -4,21 +4,18 @@
 #include <functional>
 #include <memory>
 
-#include "cellar/rpc/server/calls.h"
+#include "cellar/rpc/server/server.h"
 #include "cellar/session/session.h"
-
-namespace grpc {
-class Service;
-}
 
 namespace cellar::rpc {
 
 // Opens a session for one caller. Thread-safe.
 using SessionFactory = std::function<Result<std::unique_ptr<session::Session>>(const Identity&)>;
 
-// `calls`, and the database behind the factory, outlive it. Each call opens a session of its own.
-// It waits in its destructor for statements that calls left behind (`wait` was false), having
-// cancelled them: their jobs go on at the next start only if Database::BeginShutdown came before.
-std::unique_ptr<grpc::Service> MakeAdminService(Calls* calls, SessionFactory sessions);
+// For Server::Start. The database behind the factory outlives the service. Each call opens a
+// session of its own. It waits in its destructor for statements that calls left behind (`wait` was
+// false), having cancelled them: their jobs go on at the next start only if Database::BeginShutdown
+// came before.
+ServiceFactory AdminServiceFactory(SessionFactory sessions);
 
 }  // namespace cellar::rpc

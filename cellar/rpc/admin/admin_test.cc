@@ -40,7 +40,7 @@ class AdminTest : public testing::Test {
         [](const Identity&) -> Result<std::unique_ptr<TableStore>> {
           return UnsupportedError("no tables here");
         },
-        {[sessions](Calls* calls) { return MakeAdminService(calls, sessions); }});
+        {AdminServiceFactory(sessions)});
     EXPECT_TRUE(server.ok()) << server.status().ToString();
     server_ = std::move(*server);
     stub_ = Admin::NewStub(grpc::CreateChannel("127.0.0.1:" + std::to_string(server_->port()),
