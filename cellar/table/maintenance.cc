@@ -208,9 +208,11 @@ Status BackfillIndex(const BackfillContext& in, const TablePtr& table, IndexId i
   range.start = prefix + *position;
   range.end = codec::PrefixEnd(prefix);
   IndexBuilder builder(context, *compiled, *index);
-  CELLAR_TRY_ASSIGN(
-      std::unique_ptr<Reader> reader,
-      OpenRangeScan(context, WholeTable(table, *compiled, false), {std::move(range)}));
+  ScanSpec spec = WholeTable(table, *compiled, false);
+  // What is read beyond the rows wanted is more for others to conflict with.
+  spec.limit_hint = max_rows;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
+                    OpenRangeScan(context, std::move(spec), {std::move(range)}));
   RowBatch rows;
   std::string last;
   while (out->rows < max_rows) {
