@@ -314,6 +314,13 @@ def compare(connection, schema, models):
         raise AssertionError(f"count(*) is {count}, not {len(expected)}")
 
 
+def patient(url):
+    """A connection for changes: a build may wait long for its turn beside the writers."""
+    connection = Connection(url)
+    connection.socket.settimeout(200)
+    return connection
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("cellar")
@@ -333,7 +340,7 @@ def main():
     process, failed, begun, steps, changer = None, True, time.monotonic(), 0, None
     try:
         process, url = start(options.cellar, store)
-        connection = Connection(url)
+        connection = patient(url)
         _, error = connection.query(
             "CREATE SCHEMA other; CREATE TABLE t (id int PRIMARY KEY, a bigint, b text)")
         if error:
@@ -358,7 +365,8 @@ def main():
                         changer.step()
                         steps += 1
                 except Gone:
-                    pass
+                    if number not in killed_rounds:
+                        raise
 
             threads.append(threading.Thread(target=guarded, args=(change,)))
             for thread in threads:
@@ -378,7 +386,7 @@ def main():
             if number in killed_rounds:
                 print(check(options.cellar, store), flush=True)
                 process, url = start(options.cellar, store)
-                connection = Connection(url)
+                connection = patient(url)
                 wait_for_jobs(connection)
                 find_schema(connection, schema)
             compare(connection, schema, models)
