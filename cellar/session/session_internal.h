@@ -424,7 +424,7 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
     if (made != nullptr) type.enumeration = made->enumeration;
     return type;
   }
-  // sql::ResolveTypeName with this session's names.
+  // sql::ResolveTypeName under the current search path.
   Result<Type> TypeNamed(const ast::TypeName& name, int* serial) {
     return sql::ResolveTypeName(name, serial, CurrentCatalog().get(), &Scope());
   }

@@ -4,6 +4,7 @@
 #include "cellar/kv/memory_engine.h"
 #include "cellar/rpc/admin/admin_service.h"
 #include "cellar/rpc/wire/convert.h"
+#include "cellar/session/test_session.h"
 #include "cellar/v1/admin.grpc.pb.h"
 
 namespace cellar::rpc {
@@ -61,25 +62,9 @@ class AdminTest : public testing::Test {
 
   // Past the service, by SQL.
   void Sql(const std::string& text) {
-    class Sink : public session::ResultSink {
-     public:
-      Status OnColumns(std::span<const session::ResultColumn>) override { return Status(); }
-      Status OnRows(const RowBatch&) override { return Status(); }
-      Status OnComplete(std::string_view) override { return Status(); }
-      Status OnEmptyQuery() override { return Status(); }
-      Status OnNotice(const session::Notice&) override { return Status(); }
-      Status OnParameter(std::string_view, std::string_view) override { return Status(); }
-      Status OnNotification(int32_t, std::string_view, std::string_view) override {
-        return Status();
-      }
-      Status OnCopyIn(int, bool) override { return Status(); }
-      Result<bool> ReadCopyData(std::string*) override { return false; }
-      Status OnCopyOut(int, bool) override { return Status(); }
-      Status OnCopyData(std::string_view) override { return Status(); }
-      Status OnCopyOutEnd() override { return Status(); }
-    } sink;
+    session::TextSink sink;
     auto session = std::move(*Open("cellar", "cellar"));
-    const Status status = session->ExecuteSimple(text, &sink);
+    const Status status = session::TestSession::RunIn(session.get(), text, &sink);
     EXPECT_TRUE(status.ok()) << text << ": " << status.ToString();
   }
 

@@ -16,8 +16,8 @@ using rpc::ChannelPool;
 
 class RemoteTransaction : public TableTransaction {
  public:
-  RemoteTransaction(std::shared_ptr<ChannelPool> pool, std::string name, bool named)
-      : pool_(std::move(pool)), name_(std::move(name)), named_(named) {}
+  RemoteTransaction(std::shared_ptr<ChannelPool> pool, std::string name)
+      : pool_(std::move(pool)), name_(std::move(name)) {}
   ~RemoteTransaction() override {
     if (!ended_) (void)Rollback();
   }
@@ -44,12 +44,10 @@ class RemoteTransaction : public TableTransaction {
                       });
   }
   const std::string& name() const { return name_; }
-  bool named() const { return named_; }
 
  private:
   std::shared_ptr<ChannelPool> pool_;
   const std::string name_;
-  const bool named_;
   bool ended_ = false;
 };
 
@@ -98,8 +96,6 @@ std::vector<Type> TypesAt(const TableSchema& schema, std::span<const uint32_t> p
   for (uint32_t position : positions) types.push_back(schema.columns[position].type);
   return types;
 }
-
-class RemoteTable;
 
 class RemoteScanner : public Scanner {
  public:
@@ -414,8 +410,8 @@ class RemoteStore : public TableStore {
                           [&](const auto& channel, grpc::ClientContext* context) {
                             return v1::Data::NewStub(channel)->Begin(context, request, &response);
                           }));
-    return std::unique_ptr<TableTransaction>(std::make_unique<RemoteTransaction>(
-        pool_, response.transaction(), !options.idempotency_id.empty()));
+    return std::unique_ptr<TableTransaction>(
+        std::make_unique<RemoteTransaction>(pool_, response.transaction()));
   }
 
   Result<Outcome> FindOutcome(std::string_view idempotency_id) override {

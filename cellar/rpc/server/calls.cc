@@ -2,6 +2,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+
 #include "cellar/base/sqlstate.h"
 #include "cellar/rpc/wire/convert.h"
 #include "cellar/v1/data.pb.h"
@@ -138,27 +140,23 @@ Result<Calls::Caller> Calls::Admit(const grpc::ServerContext& context) {
   Caller caller;
   CELLAR_TRY_ASSIGN(caller.identity, Identify(context));
   const std::pair key(caller.identity.user, caller.identity.database);
-  std::lock_guard lock(mutex_);
-  std::shared_ptr<TableStore>& store = stores_[key];
-  if (store == nullptr) {
-    Result<std::unique_ptr<TableStore>> opened = factory_(caller.identity);
-    if (!opened.ok()) {
-      stores_.erase(key);
-      return std::move(opened).status();
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto at = stores_.find(key); at != stores_.end()) {
+      caller.store = at->second;
+      return caller;
     }
-    store = std::move(*opened);
-    caller.store = store;
-    if (stores_.size() > kMaxStores) {
-      // Any that no call uses now: the next call opens it again.
-      for (auto at = stores_.begin(); at != stores_.end(); ++at) {
-        if (at->first == key || at->second.use_count() > 1) continue;
-        stores_.erase(at);
-        break;
-      }
-    }
-    return caller;
   }
-  caller.store = store;
+  // Opening takes a while: others need not wait for it.
+  CELLAR_TRY_ASSIGN(std::shared_ptr<TableStore> opened, factory_(caller.identity));
+  std::lock_guard lock(mutex_);
+  caller.store = stores_.emplace(key, std::move(opened)).first->second;
+  if (stores_.size() > kMaxStores) {
+    // Any that no call uses now: the next call opens it again.
+    const auto idle = std::find_if(stores_.begin(), stores_.end(),
+                                   [](const auto& entry) { return entry.second.use_count() == 1; });
+    if (idle != stores_.end()) stores_.erase(idle);
+  }
   return caller;
 }
 

@@ -79,6 +79,13 @@ struct Scope {
     caller.store = transaction->store;
     return Status();
   }
+  // Enters, and opens the table that the request names.
+  template <typename Request>
+  Result<std::shared_ptr<Table>> Open(Calls* calls, const grpc::ServerContext& context,
+                                      const Request& request) {
+    CELLAR_TRY(Enter(calls, context, request.options()));
+    return caller.store->OpenTable(request.table());
+  }
   ~Scope() {
     if (held.owns_lock()) transaction->last_used = std::chrono::steady_clock::now();
   }
@@ -161,9 +168,7 @@ class DataService : public v1::Data::Service {
     Measured measured(calls_->meters());
     const auto run = [&]() -> Status {
       Scope scope;
-      CELLAR_TRY(scope.Enter(calls_, *context, request->options()));
-      CELLAR_TRY_ASSIGN(std::shared_ptr<Table> table,
-                        scope.caller.store->OpenTable(request->table()));
+      CELLAR_TRY_ASSIGN(std::shared_ptr<Table> table, scope.Open(calls_, *context, *request));
       GetOptions options;
       options.columns = TakeProjection(request->columns());
       options.index = request->index();
@@ -190,9 +195,7 @@ class DataService : public v1::Data::Service {
     Measured measured(calls_->meters());
     const auto run = [&]() -> Status {
       Scope scope;
-      CELLAR_TRY(scope.Enter(calls_, *context, request->options()));
-      CELLAR_TRY_ASSIGN(std::shared_ptr<Table> table,
-                        scope.caller.store->OpenTable(request->table()));
+      CELLAR_TRY_ASSIGN(std::shared_ptr<Table> table, scope.Open(calls_, *context, *request));
       LookupOptions options;
       if (request->max_rows() != 0) {
         options.max_rows = std::min(request->max_rows(), kMaxLookupRows);
@@ -225,9 +228,7 @@ class DataService : public v1::Data::Service {
     Measured measured(calls_->meters());
     const auto run = [&]() -> Status {
       Scope scope;
-      CELLAR_TRY(scope.Enter(calls_, *context, request->options()));
-      CELLAR_TRY_ASSIGN(std::shared_ptr<Table> table,
-                        scope.caller.store->OpenTable(request->table()));
+      CELLAR_TRY_ASSIGN(std::shared_ptr<Table> table, scope.Open(calls_, *context, *request));
       const SchemaPtr schema = table->schema();
       CELLAR_TRY_ASSIGN(Projection columns, Projection::Of(schema, {request->columns().begin(),
                                                                     request->columns().end()}));
@@ -298,9 +299,7 @@ class DataService : public v1::Data::Service {
     Measured measured(calls_->meters());
     const auto run = [&]() -> Status {
       Scope scope;
-      CELLAR_TRY(scope.Enter(calls_, *context, request->options()));
-      CELLAR_TRY_ASSIGN(std::shared_ptr<Table> table,
-                        scope.caller.store->OpenTable(request->table()));
+      CELLAR_TRY_ASSIGN(std::shared_ptr<Table> table, scope.Open(calls_, *context, *request));
       if (request->rows_size() > kMaxKeys) return TooManyKeys(request->rows_size());
       std::vector<Table::RowChange> rows;
       for (const v1::RowChange& sent : request->rows()) {
