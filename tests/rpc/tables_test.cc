@@ -234,6 +234,7 @@ TEST_P(Tables, WritesWithConditionsAndIncrements) {
   ASSERT_TRUE(gone.ok()) << gone.status().ToString();
   EXPECT_EQ(gone->deleted, 0u);
   EXPECT_EQ(table->Delete({"a"})->deleted, 1u);
+  EXPECT_TRUE(table->Delete(std::span<const Key>(), {})->applied);
   db_.Run("INSERT INTO w SELECT 'k' || i FROM generate_series(10, 99) i");
   const std::vector<KeySpan> spans{KeySpan::Between({"k2"}, {"k3"})};
   EXPECT_EQ(table->DeleteSpans(spans, {})->deleted, 10u);

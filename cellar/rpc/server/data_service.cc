@@ -266,10 +266,13 @@ class DataService : public v1::Data::Service {
       const CallWatcher::Watch watch(&calls_->watcher(), context, &scope.cancel);
       scope.options.cancel = &scope.cancel;
       if (request->keys_size() > 0 && request->spans_size() > 0) {
-        return UnsupportedError("keys and spans in one call are not supported")
+        return UnsupportedError("a delete names keys or spans, not both")
             .WithHint("Make two calls in one transaction.");
       }
-      if (request->keys_size() == 0 && request->spans_size() == 0) return Status();
+      if (request->keys_size() == 0 && request->spans_size() == 0) {
+        PutResult(WriteResult(), response->mutable_result());
+        return Status();
+      }
       CELLAR_TRY_ASSIGN(std::shared_ptr<Table> table,
                         scope.caller.store->OpenTable(request->table()));
       DeleteOptions options;
