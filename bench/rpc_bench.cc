@@ -131,13 +131,17 @@ void Run(const std::string& directory, int64_t rows) {
   auto table = Check(remote->OpenTable("/cellar/t"));
   // About what a Get of one row sends and gets.
   constexpr size_t kAskBytes = 120, kAnswerBytes = 150;
+  // As many connections as the client has.
+  std::vector<std::shared_ptr<grpc::Channel>> echo_channels;
+  for (size_t i = 0; i < ClientOptions().channels; ++i) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    echo_channels.push_back(grpc::CreateCustomChannel(
+        fmt::format("127.0.0.1:{}", echo_port), grpc::InsecureChannelCredentials(), arguments));
+  }
   for (int callers : {1, 16}) {
     const double bare = Rate(callers, [&](int i) {
-      grpc::ChannelArguments arguments;
-      arguments.SetInt("channel", i % 2);
-      arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-      auto channel = grpc::CreateCustomChannel(fmt::format("127.0.0.1:{}", echo_port),
-                                               grpc::InsecureChannelCredentials(), arguments);
+      const auto& channel = echo_channels[static_cast<size_t>(i) % echo_channels.size()];
       return [stub = std::shared_ptr<Echo::Stub>(Echo::NewStub(channel)), ask = Payload(),
               answer = Payload()]() mutable {
         grpc::ClientContext context;

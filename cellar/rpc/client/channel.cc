@@ -69,10 +69,6 @@ ChannelPool::ChannelPool(std::string target, ClientOptions options)
 
 ChannelPool::~ChannelPool() = default;
 
-std::shared_ptr<grpc::Channel> ChannelPool::Next() {
-  return channels_[next_.fetch_add(1, std::memory_order_relaxed) % channels_.size()];
-}
-
 std::string ChannelPool::token() {
   std::lock_guard lock(mutex_);
   return token_;
@@ -96,7 +92,7 @@ Status ChannelPool::Login() {
   const Clock::time_point end = Clock::now() + options_.retry_for;
   for (milliseconds pause = kFirstPause;; pause = std::min(kLongestPause, pause * 2)) {
     const auto try_once = [&]() -> Status {
-      const auto stub = v1::Auth::NewStub(Next());
+      const auto stub = v1::Auth::NewStub(channels_[Next()]);
       auth::ScramClient scram(options_.password, auth::MakeScramNonce());
       v1::StartScramRequest start;
       v1::StartScramResponse started;
@@ -125,9 +121,9 @@ Status ChannelPool::Login() {
   }
 }
 
-Status ChannelPool::Run(const Call& call,
-                        const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&,
-                                                         grpc::ClientContext*)>& send) {
+Status ChannelPool::Run(
+    const Call& call,
+    const std::function<grpc::Status(size_t channel, grpc::ClientContext*)>& send) {
   const Clock::time_point end = Clock::now() + options_.retry_for;
   bool logged_in_again = false;
   for (milliseconds pause = kFirstPause;; pause = std::min(kLongestPause, pause * 2)) {

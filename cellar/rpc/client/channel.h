@@ -38,12 +38,11 @@ class ChannelPool {
   // Runs `send` with a context that has deadline and metadata, on the next channel; again after
   // failures that another try may mend, with growing pauses. `send` starts from nothing each time.
   Status Run(const Call& call,
-             const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&,
-                                              grpc::ClientContext*)>& send);
-  // One try, for streams: the context as Run makes it.
-  std::shared_ptr<grpc::Channel> Next();
+             const std::function<grpc::Status(size_t channel, grpc::ClientContext*)>& send);
+  // Which channel is next; and one try, for streams: the context as Run makes it.
+  size_t Next() { return next_.fetch_add(1, std::memory_order_relaxed) % channels_.size(); }
   void Prepare(const Call& call, grpc::ClientContext* context);
-  const ClientOptions& options() const { return options_; }
+  const std::vector<std::shared_ptr<grpc::Channel>>& channels() const { return channels_; }
 
  private:
   std::string token();

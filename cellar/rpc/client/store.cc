@@ -14,9 +14,34 @@ namespace {
 
 using rpc::ChannelPool;
 
+// The pool's channels, each with a stub: making one costs as much as a small call.
+class Connections {
+ public:
+  Connections(const std::string& target, const ClientOptions& options) : pool_(target, options) {
+    for (const auto& channel : pool_.channels()) stubs_.push_back(v1::Data::NewStub(channel));
+  }
+
+  Status Login() { return pool_.Login(); }
+  // As ChannelPool::Run; `send` takes a stub and a context.
+  template <typename Send>
+  Status Run(const ChannelPool::Call& call, const Send& send) {
+    return pool_.Run(call, [&](size_t channel, grpc::ClientContext* context) {
+      return send(stubs_[channel].get(), context);
+    });
+  }
+  v1::Data::Stub* Next() { return stubs_[pool_.Next()].get(); }
+  void Prepare(const ChannelPool::Call& call, grpc::ClientContext* context) {
+    pool_.Prepare(call, context);
+  }
+
+ private:
+  ChannelPool pool_;
+  std::vector<std::unique_ptr<v1::Data::Stub>> stubs_;
+};
+
 class RemoteTransaction : public TableTransaction {
  public:
-  RemoteTransaction(std::shared_ptr<ChannelPool> pool, std::string name)
+  RemoteTransaction(std::shared_ptr<Connections> pool, std::string name)
       : pool_(std::move(pool)), name_(std::move(name)) {}
   ~RemoteTransaction() override {
     if (!ended_) (void)Rollback();
@@ -28,8 +53,8 @@ class RemoteTransaction : public TableTransaction {
     v1::CommitResponse response;
     request.set_transaction(name_);
     CELLAR_TRY(pool_->Run({.safe_to_repeat = false, .changes = true},
-                          [&](const auto& channel, grpc::ClientContext* context) {
-                            return v1::Data::NewStub(channel)->Commit(context, request, &response);
+                          [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
+                            return stub->Commit(context, request, &response);
                           }));
     return response.commit_version();
   }
@@ -39,14 +64,14 @@ class RemoteTransaction : public TableTransaction {
     v1::RollbackResponse response;
     request.set_transaction(name_);
     return pool_->Run({.safe_to_repeat = false},
-                      [&](const auto& channel, grpc::ClientContext* context) {
-                        return v1::Data::NewStub(channel)->Rollback(context, request, &response);
+                      [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
+                        return stub->Rollback(context, request, &response);
                       });
   }
   const std::string& name() const { return name_; }
 
  private:
-  std::shared_ptr<ChannelPool> pool_;
+  std::shared_ptr<Connections> pool_;
   const std::string name_;
   bool ended_ = false;
 };
@@ -99,13 +124,13 @@ std::vector<Type> TypesAt(const TableSchema& schema, std::span<const uint32_t> p
 
 class RemoteScanner : public Scanner {
  public:
-  RemoteScanner(std::shared_ptr<ChannelPool> pool, SchemaPtr schema,
+  RemoteScanner(std::shared_ptr<Connections> pool, SchemaPtr schema,
                 std::vector<uint32_t> positions, const CallOptions& options)
       : pool_(std::move(pool)), schema_(std::move(schema)), cancel_(options.cancel) {
     types_ = TypesAt(*schema_, positions);
     rows_.SetColumns(schema_, positions);
     pool_->Prepare({.timeout = options.timeout}, &context_);
-    stub_ = v1::Data::NewStub(pool_->Next());
+    stub_ = pool_->Next();
   }
   ~RemoteScanner() override {
     if (reader_ != nullptr && !finished_) {
@@ -148,12 +173,12 @@ class RemoteScanner : public Scanner {
   }
 
  private:
-  std::shared_ptr<ChannelPool> pool_;
+  std::shared_ptr<Connections> pool_;
   SchemaPtr schema_;
   const CancelToken* cancel_;
   std::vector<Type> types_;
   grpc::ClientContext context_;
-  std::unique_ptr<v1::Data::Stub> stub_;
+  v1::Data::Stub* stub_;
   std::unique_ptr<grpc::ClientReader<v1::ResultSet>> reader_;
   v1::ResultSet message_;  // holds the bytes of rows_
   RowSet rows_;
@@ -165,7 +190,7 @@ class RemoteScanner : public Scanner {
 
 class RemoteTable : public Table {
  public:
-  RemoteTable(std::shared_ptr<ChannelPool> pool, SchemaPtr schema)
+  RemoteTable(std::shared_ptr<Connections> pool, SchemaPtr schema)
       : pool_(std::move(pool)), schema_(std::move(schema)) {}
 
   SchemaPtr schema() const override { return std::atomic_load(&schema_); }
@@ -176,10 +201,10 @@ class RemoteTable : public Table {
     const SchemaPtr known = schema();
     request.set_table(known->path);
     request.set_known_version(known->version);
-    CELLAR_TRY(pool_->Run(
-        {.safe_to_repeat = true}, [&](const auto& channel, grpc::ClientContext* context) {
-          return v1::Data::NewStub(channel)->Describe(context, request, &response);
-        }));
+    CELLAR_TRY(pool_->Run({.safe_to_repeat = true},
+                          [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
+                            return stub->Describe(context, request, &response);
+                          }));
     if (!response.unchanged()) std::atomic_store(&schema_, rpc::TakeSchema(response.schema()));
     return schema();
   }
@@ -196,9 +221,9 @@ class RemoteTable : public Table {
       for (uint32_t position : positions) request.add_columns(now->columns[position].name);
       PutCall(options.call, now->version, request.mutable_options());
       CELLAR_TRY(pool_->Run(ReadCall(options.call),
-                            [&](const auto& channel, grpc::ClientContext* context) {
+                            [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
                               response.Clear();
-                              return v1::Data::NewStub(channel)->Get(context, request, &response);
+                              return stub->Get(context, request, &response);
                             }));
       CELLAR_TRY(Take(response, now, positions, rows));
       if (response.key_positions_size() == 0) {
@@ -220,11 +245,11 @@ class RemoteTable : public Table {
       CELLAR_TRY_ASSIGN(std::vector<uint32_t> positions, PositionsOf(*now, columns));
       for (uint32_t position : positions) request.add_columns(now->columns[position].name);
       PutCall(options.call, now->version, request.mutable_options());
-      CELLAR_TRY(pool_->Run(
-          ReadCall(options.call), [&](const auto& channel, grpc::ClientContext* context) {
-            response.Clear();
-            return v1::Data::NewStub(channel)->Lookup(context, request, &response);
-          }));
+      CELLAR_TRY(pool_->Run(ReadCall(options.call),
+                            [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
+                              response.Clear();
+                              return stub->Lookup(context, request, &response);
+                            }));
       return Take(response, now, positions, rows);
     });
   }
@@ -273,11 +298,11 @@ class RemoteTable : public Table {
       rpc::PutExpectation(expectation, request.add_expectations());
     }
     PutCall(options.call, schema->version, request.mutable_options());
-    CELLAR_TRY(Renewing(
-        pool_->Run(WriteCall(options.call), [&](const auto& channel, grpc::ClientContext* context) {
-          response.Clear();
-          return v1::Data::NewStub(channel)->Put(context, request, &response);
-        })));
+    CELLAR_TRY(Renewing(pool_->Run(WriteCall(options.call),
+                                   [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
+                                     response.Clear();
+                                     return stub->Put(context, request, &response);
+                                   })));
     return rpc::TakeResult(response.result());
   }
 
@@ -315,11 +340,11 @@ class RemoteTable : public Table {
       }
     }
     PutCall(options.call, options.call.schema_version, request.mutable_options());
-    CELLAR_TRY(Renewing(
-        pool_->Run(WriteCall(options.call), [&](const auto& channel, grpc::ClientContext* context) {
-          response.Clear();
-          return v1::Data::NewStub(channel)->Increment(context, request, &response);
-        })));
+    CELLAR_TRY(Renewing(pool_->Run(WriteCall(options.call),
+                                   [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
+                                     response.Clear();
+                                     return stub->Increment(context, request, &response);
+                                   })));
     IncrementResult result;
     result.write = rpc::TakeResult(response.result());
     const SchemaPtr after = schema();
@@ -370,30 +395,30 @@ class RemoteTable : public Table {
     request->set_table(now->path);
     if (options.filter) rpc::PutFilter(*options.filter, request->mutable_filter());
     PutCall(options.call, options.call.schema_version, request->mutable_options());
-    CELLAR_TRY(Renewing(
-        pool_->Run(WriteCall(options.call), [&](const auto& channel, grpc::ClientContext* context) {
-          response.Clear();
-          return v1::Data::NewStub(channel)->Delete(context, *request, &response);
-        })));
+    CELLAR_TRY(Renewing(pool_->Run(WriteCall(options.call),
+                                   [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
+                                     response.Clear();
+                                     return stub->Delete(context, *request, &response);
+                                   })));
     return rpc::TakeResult(response.result());
   }
 
-  std::shared_ptr<ChannelPool> pool_;
+  std::shared_ptr<Connections> pool_;
   SchemaPtr schema_;  // atomic
 };
 
 class RemoteStore : public TableStore {
  public:
-  explicit RemoteStore(std::shared_ptr<ChannelPool> pool) : pool_(std::move(pool)) {}
+  explicit RemoteStore(std::shared_ptr<Connections> pool) : pool_(std::move(pool)) {}
 
   Result<std::shared_ptr<Table>> OpenTable(std::string_view path) override {
     v1::DescribeRequest request;
     v1::DescribeResponse response;
     request.set_table(std::string(path));
-    CELLAR_TRY(pool_->Run(
-        {.safe_to_repeat = true}, [&](const auto& channel, grpc::ClientContext* context) {
-          return v1::Data::NewStub(channel)->Describe(context, request, &response);
-        }));
+    CELLAR_TRY(pool_->Run({.safe_to_repeat = true},
+                          [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
+                            return stub->Describe(context, request, &response);
+                          }));
     return std::shared_ptr<Table>(
         std::make_shared<RemoteTable>(pool_, rpc::TakeSchema(response.schema())));
   }
@@ -407,8 +432,8 @@ class RemoteStore : public TableStore {
     request.set_relaxed_durability(options.relaxed_durability);
     // One whose answer is lost is rolled back by the server after a while.
     CELLAR_TRY(pool_->Run({.safe_to_repeat = true},
-                          [&](const auto& channel, grpc::ClientContext* context) {
-                            return v1::Data::NewStub(channel)->Begin(context, request, &response);
+                          [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
+                            return stub->Begin(context, request, &response);
                           }));
     return std::unique_ptr<TableTransaction>(
         std::make_unique<RemoteTransaction>(pool_, response.transaction()));
@@ -419,22 +444,22 @@ class RemoteStore : public TableStore {
     v1::OutcomeResponse response;
     request.set_idempotency_id(std::string(idempotency_id));
     CELLAR_TRY(pool_->Run({.safe_to_repeat = true},
-                          [&](const auto& channel, grpc::ClientContext* context) {
-                            return v1::Data::NewStub(channel)->Outcome(context, request, &response);
+                          [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
+                            return stub->Outcome(context, request, &response);
                           }));
     return response.outcome() == v1::TRANSACTION_OUTCOME_COMMITTED ? Outcome::kCommitted
                                                                    : Outcome::kAborted;
   }
 
  private:
-  std::shared_ptr<ChannelPool> pool_;
+  std::shared_ptr<Connections> pool_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<TableStore>> Connect(const std::string& target,
                                             const ClientOptions& options) {
-  auto pool = std::make_shared<ChannelPool>(target, options);
+  auto pool = std::make_shared<Connections>(target, options);
   CELLAR_TRY(pool->Login());
   return std::unique_ptr<TableStore>(std::make_unique<RemoteStore>(std::move(pool)));
 }
