@@ -15,8 +15,36 @@
 
 namespace cellar::session::tables {
 
+struct KnownTable;
+
+// How a planned write gets by without its plan's execution. Made for the columns that are given.
+struct DirectShape {
+  // Null when the plan has more to do than to write: constraints, references, defaults, generated
+  // columns, keys under a collation.
+  static std::unique_ptr<DirectShape> Of(const KnownTable& known, const sql::Plan& plan,
+                                         std::span<const uint32_t> positions);
+  // References of rows of a batch whose places of the given columns are `columns`, in refs.
+  void AddRefs(const CellBatch& cells, std::span<const uint32_t> columns,
+               std::span<const uint32_t> rows);
+
+  // By place among the living columns.
+  std::vector<codec::ColumnId> living;
+  std::vector<Type> types;
+  std::vector<int> source;  // place among the given columns, or -1
+  std::vector<uint8_t> is_key;
+  // By place in the primary key.
+  std::vector<uint32_t> key_places, key_sources;
+  std::vector<codec::KeyColumn> key_columns;
+  bool expect_present = false;  // the last upsert met a row
+  // Kept from call to call for what they have allocated.
+  RowBatch keys, old_rows, new_rows;
+  std::vector<std::string_view> refs;
+  std::string ref_bytes;
+};
+
 // One way of changing rows of a table, planned: a set of columns and what is done with them.
 struct CompiledWrite {
+  std::unique_ptr<DirectShape> direct;  // null: by the plan
   std::shared_ptr<const sql::Plan> plan;
   std::unique_ptr<sql::Execution> spare;
   sql::EvalContext context;
@@ -47,6 +75,7 @@ struct KnownTable {
 struct Worker {
   std::unique_ptr<Session> session;
   Session::Impl* s = nullptr;
+  bool direct = true;  // writes may go past their plans
   std::unordered_map<uint64_t, KnownTable> tables;
   // Kept from call to call for what they have allocated.
   RowBatch keys;
@@ -100,12 +129,15 @@ class Store : public TableStore {
   Result<std::unique_ptr<Worker>> TakeWorker();
   void GiveBack(std::unique_ptr<Worker> worker);
   Database::Impl* db() { return database_->impl(); }
+  // Of workers made from now on; for tests that compare.
+  void set_direct(bool value) { direct_ = value; }
 
  private:
   static constexpr size_t kMaxIdleWorkers = 64;
 
   Database* database_;
   SessionOptions options_;
+  bool direct_ = true;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Worker>> idle_;
 };
@@ -179,6 +211,23 @@ std::vector<codec::KeyColumn> OrderOf(const catalog::TableDescriptor& table,
 // Values of the first columns of a key; at least `least` and at most `most` of them (22023).
 Result<std::vector<Datum>> KeyValues(const Key& key, std::span<const codec::KeyColumn> columns,
                                      size_t least, size_t most, Arena* arena);
+
+// tables_direct.cc: at most kBatchRows rows a call, in a transaction whose privileges and
+// descriptors have been seen to. `columns` are the places in `cells` of those that the shape was
+// made for.
+enum class DirectConflict : uint8_t { kError, kSkip, kUpdate };
+Status DirectInsert(table::Access* access, const KnownTable& known, DirectShape* shape,
+                    DirectConflict conflict, const CellBatch& cells,
+                    std::span<const uint32_t> columns, std::span<const uint32_t> rows,
+                    WriteResult* result);
+// False: some rows are not there, and nothing has been written. No key is given twice.
+Result<bool> DirectUpdate(table::Access* access, const KnownTable& known, DirectShape* shape,
+                          const CellBatch& cells, std::span<const uint32_t> columns,
+                          std::span<const uint32_t> rows, int64_t lock_timeout_ms,
+                          WriteResult* result);
+Status DirectDelete(table::Access* access, const KnownTable& known, DirectShape* shape,
+                    std::span<const std::vector<Datum>> keys, int64_t lock_timeout_ms,
+                    WriteResult* result);
 
 // tables_filter.cc
 struct BoundFilter {

@@ -163,6 +163,7 @@ Result<std::unique_ptr<Worker>> Store::TakeWorker() {
   auto worker = std::make_unique<Worker>();
   CELLAR_TRY_ASSIGN(worker->session, Session::Open(database_, options_));
   worker->s = worker->session->impl();
+  worker->direct = direct_;
   return worker;
 }
 

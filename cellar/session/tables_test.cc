@@ -553,6 +553,99 @@ TEST_F(TablesTest, RandomOperationsAgreeWithAMapAndWithSql) {
   }
 }
 
+// Writes that go straight to the table layer do what their plans would.
+TEST_F(TablesTest, DirectWritesAreThoseOfPlans) {
+  tables::Store by_plan(db_.database(), SessionOptions{.user = "cellar"});
+  by_plan.set_direct(false);
+  for (const char* layout : {"row", "pages", "cell", "datum"}) {
+    SCOPED_TRACE(layout);
+    for (const char* name : {"one", "two"}) {
+      db_.Run(fmt::format(
+          "CREATE TABLE {0} (a int, b varchar(3), v int NOT NULL, w text, x numeric(6,2), "
+          "y text DEFAULT 'none', PRIMARY KEY (b, a)) WITH (layout = {1});"
+          "CREATE INDEX ON {0} (v, w); CREATE UNIQUE INDEX {0}_u ON {0} (w, v) WHERE v > 3;"
+          "CREATE INDEX ON {0} (lower(w), x) INCLUDE (y)",
+          name, layout));
+    }
+    std::shared_ptr<Table> one = OpenTable("/cellar/one");
+    std::shared_ptr<Table> two = *by_plan.OpenTable("/cellar/two");
+    std::mt19937 random(7);
+    auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+    int failed = 0, replaced = 0;
+    std::unique_ptr<TableTransaction> ours, theirs;
+    for (int step = 0; step < 500; ++step) {
+      std::vector<Record> mine, others;
+      const int columns = pick(16), count = pick(4) == 0 ? 1 + pick(6) : 1;
+      for (int i = 0; i < count; ++i) {
+        Record& record = mine.emplace_back(one->NewRecord());
+        record.Set("a", pick(4)).Set("b", std::string(1, static_cast<char>('p' + pick(3))));
+        if ((columns & 1) != 0) record.Set("v", pick(20) == 0 ? Cell() : Cell(pick(6)));
+        if ((columns & 2) != 0)
+          record.Set("w", pick(4) == 0
+                              ? Cell()
+                              : Cell("W" + std::string(static_cast<size_t>(pick(3) * 200), 'x')));
+        if ((columns & 4) != 0) record.Set("x", pick(1000));
+        if ((columns & 8) != 0) record.Set("y", pick(2) == 0 ? Cell() : Cell("given"));
+        Record& other = others.emplace_back(two->NewRecord());
+        for (size_t c = 0; c < 6; ++c) {
+          if (record.Has(c)) other.Set(c, record.at(c));
+        }
+      }
+      if (ours == nullptr && pick(20) == 0) {
+        ours = *store_->Begin();
+        theirs = *by_plan.Begin({});
+      }
+      const PutMode mode = std::array{PutMode::kUpsert, PutMode::kUpsert, PutMode::kInsert,
+                                      PutMode::kUpdate}[static_cast<size_t>(pick(4))];
+      Result<WriteResult> a = WriteResult(), b = WriteResult();
+      if (pick(5) == 0) {
+        std::vector<Key> keys;
+        for (const Record& record : mine) keys.push_back({record.at(1), record.at(0)});
+        a = one->Delete(keys, {.call = {.transaction = ours.get()}});
+        b = two->Delete(keys, {.call = {.transaction = theirs.get()}});
+      } else {
+        a = one->Put(mine, {.mode = mode, .call = {.transaction = ours.get()}});
+        b = two->Put(others, {.mode = mode, .call = {.transaction = theirs.get()}});
+      }
+      ASSERT_EQ(a.status().sqlstate(), b.status().sqlstate())
+          << step << " " << a.status().ToString() << " / " << b.status().ToString();
+      if (a.ok()) {
+        EXPECT_EQ(a->inserted, b->inserted);
+        EXPECT_EQ(a->updated, b->updated);
+        EXPECT_EQ(a->deleted, b->deleted);
+        replaced += a->updated > 0 ? 1 : 0;
+      } else {
+        ++failed;
+      }
+      if (ours != nullptr && (!a.ok() || pick(4) == 0)) {
+        ASSERT_EQ(ours->Commit().ok(), theirs->Commit().ok());
+        ours.reset();
+        theirs.reset();
+      }
+      if (step % 50 == 49 && ours == nullptr) {
+        if (pick(2) == 0) db_.Run("VACUUM one; VACUUM two");
+        ASSERT_EQ(db_.Run("SELECT * FROM one ORDER BY b, a"),
+                  db_.Run("SELECT * FROM two ORDER BY b, a"));
+      }
+    }
+    ours.reset();
+    theirs.reset();
+    EXPECT_GT(failed, 50);
+    EXPECT_GT(replaced, 50);
+    for (const char* what :
+         {"SELECT * FROM {} ORDER BY b, a", "SELECT v, w, a, b FROM {} ORDER BY v, w, a, b",
+          "SELECT count(*) FROM {}",
+          "SELECT rows, bytes, inserted, updated, deleted FROM cellar_usage WHERE object LIKE "
+          "'%/{}'",
+          "CHECK TABLE {}"}) {
+      EXPECT_EQ(db_.Run(fmt::format(fmt::runtime(what), "one")),
+                db_.Run(fmt::format(fmt::runtime(what), "two")));
+    }
+    EXPECT_EQ(db_.Run("CHECK TABLE one"), Lines{});
+    db_.Run("DROP TABLE one; DROP TABLE two");
+  }
+}
+
 TEST_F(TablesTest, ResumeTokensSayWhyNot) {
   db_.Run("CREATE TABLE t (id int PRIMARY KEY, v int)");
   db_.Run("CREATE INDEX t_v ON t (v)");

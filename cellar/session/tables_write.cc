@@ -1,6 +1,6 @@
 // Writes of the table API: through the plans of INSERT, UPDATE and DELETE, so that defaults,
 // constraints, references and privileges are those of SQL. A plan is made once for each table and
-// set of columns.
+// set of columns; where it says that there is only writing to do, tables_direct.cc does that.
 #include <algorithm>
 #include <set>
 
@@ -58,6 +58,7 @@ class Writer {
       if (known_->writes.size() >= kMaxPlans) known_->writes.clear();
       CompiledWrite made;
       CELLAR_TRY(Make(text(), positions, external, &made));
+      if (worker_->direct) made.direct = DirectShape::Of(*known_, *made.plan, positions);
       at = known_->writes.emplace(shape, std::move(made)).first;
     }
     return &at->second;
@@ -90,11 +91,18 @@ class Writer {
     return Status();
   }
 
+  // What every run asks first.
+  Status Admit(const CompiledWrite& write) {
+    CELLAR_TRY(s_.CheckWritable("writes"));
+    return s_.RequireTables(*write.plan);
+  }
+  int64_t lock_timeout_ms() { return s_.settings.hot().lock_timeout_ms; }
+  table::Access* access() { return s_.transaction->access.get(); }
+
   // One run: with the rows of `batch`, or with parameters. Rows that it returns go to `returned`.
   Result<Changed> Run(CompiledWrite* write, RowBatch* batch, std::span<const Datum> parameters,
                       RowBatch* returned) {
-    CELLAR_TRY(s_.CheckWritable("writes"));
-    CELLAR_TRY(s_.RequireTables(*write->plan));
+    CELLAR_TRY(Admit(*write));
     s_.SetUpContext(&write->context);
     write->context.parameters = parameters;
     sql::ExecEnvironment environment;
@@ -321,10 +329,18 @@ Status Split(Writer* writer, const CellBatch& cells, const Group& group,
   return Status();
 }
 
+bool KeysDiffer(DirectShape* shape, const CellBatch& cells, const Group& group) {
+  if (group.rows.size() < 2) return true;
+  shape->AddRefs(cells, group.columns, group.rows);
+  std::sort(shape->refs.begin(), shape->refs.end());
+  return std::adjacent_find(shape->refs.begin(), shape->refs.end()) == shape->refs.end();
+}
+
 Status PutGroup(Writer* writer, PutMode mode, const CellBatch& cells,
                 std::span<const uint32_t> positions, const Group& group, WriteResult* result) {
   const KnownTable& known = *writer->known_;
   std::vector<uint32_t> columns;
+  columns.reserve(group.columns.size());
   for (uint32_t place : group.columns) columns.push_back(positions[place]);
   const std::vector<uint32_t> key = KeyPositions(known);
   std::vector<size_t> key_places;
@@ -356,6 +372,14 @@ Status PutGroup(Writer* writer, PutMode mode, const CellBatch& cells,
       return fmt::format("UPDATE {} SET {} WHERE {}", Target(&writer->s_, *known.table), text,
                          where);
     }));
+    if (write->direct != nullptr && group.rows.size() <= kBatchRows &&
+        KeysDiffer(write->direct.get(), cells, group)) {
+      CELLAR_TRY(writer->Admit(*write));
+      CELLAR_TRY_ASSIGN(
+          bool all, DirectUpdate(writer->access(), known, write->direct.get(), cells, group.columns,
+                                 group.rows, writer->lock_timeout_ms(), result));
+      return all ? Status() : NoRow();
+    }
     std::vector<Datum> parameters(columns.size());
     for (uint32_t row : group.rows) {
       for (size_t i = 0; i < columns.size(); ++i)
@@ -400,6 +424,14 @@ Status PutGroup(Writer* writer, PutMode mode, const CellBatch& cells,
                       }
                       return text + (set.empty() ? " DO NOTHING" : " DO UPDATE SET " + set);
                     }));
+  if (write->direct != nullptr && group.rows.size() <= kBatchRows) {
+    CELLAR_TRY(writer->Admit(*write));
+    const DirectConflict conflict = !upsert                        ? DirectConflict::kError
+                                    : columns.size() == key.size() ? DirectConflict::kSkip
+                                                                   : DirectConflict::kUpdate;
+    return DirectInsert(writer->access(), known, write->direct.get(), conflict, cells,
+                        group.columns, group.rows, result);
+  }
   RowBatch rows;
   rows.columns().resize(columns.size());
   for (size_t c = 0; c < columns.size(); ++c) {
@@ -505,6 +537,15 @@ Status DeleteRows(Writer* writer, std::span<const std::vector<Datum>> keys,
     CELLAR_TRY(writer->Make(plain + " AND " + condition, key, false, &once));
   } else {
     CELLAR_TRY_ASSIGN(write, writer->Plan("x", key, false, [&] { return plain; }));
+  }
+  if (write->direct != nullptr) {
+    CELLAR_TRY(writer->Admit(*write));
+    for (size_t done = 0; done < keys.size(); done += kBatchRows) {
+      CELLAR_TRY(DirectDelete(writer->access(), *writer->known_, write->direct.get(),
+                              keys.subspan(done, std::min(kBatchRows, keys.size() - done)),
+                              writer->lock_timeout_ms(), result));
+    }
+    return Status();
   }
   for (const std::vector<Datum>& values : keys) {
     CELLAR_TRY(writer->s_.cancel.Check());
