@@ -9,6 +9,7 @@ namespace cellar::session::tables {
 namespace {
 
 constexpr size_t kMaxKeys = 10000;
+constexpr size_t kKeysAtOnce = 256;  // rows may be long
 constexpr uint8_t kTokenVersion = 1;
 
 Status TooManyKeys() {
@@ -34,33 +35,47 @@ Status KeysToBatch(std::span<const Key> keys, const std::vector<Type>& types, Ro
   return Status();
 }
 
-// Rows as Lookup returned them, put in the order of their keys.
-void OrderByKey(const RowBatch& found, const std::vector<uint32_t>& key_row, RowSet* rows) {
+// Appends rows as Lookup returned them, put in the order of their keys, of which the first is
+// `first_key`. `fresh`: they are the first ones.
+void OrderByKey(const RowBatch& found, const std::vector<uint32_t>& key_row, uint32_t first_key,
+                bool fresh, RowSet* rows) {
   std::vector<uint32_t> order(found.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
                    [&](uint32_t a, uint32_t b) { return key_row[a] < key_row[b]; });
   std::vector<Type> types;
   for (const ColumnVector& column : found.columns()) types.push_back(column.type());
-  rows->mutable_batch()->Reset(types);
+  if (fresh) rows->mutable_batch()->Reset(types);
   // AppendRows takes rows in any order.
   rows->mutable_batch()->AppendRows(found, order);
-  rows->mutable_key_positions()->clear();
-  for (uint32_t row : order) rows->mutable_key_positions()->push_back(key_row[row]);
+  for (uint32_t row : order) rows->mutable_key_positions()->push_back(first_key + key_row[row]);
 }
 
-// The rows with these keys, in their order.
+// The rows with these keys, in their order. 53200 when they are longer than `limit` together.
 Status FindRows(table::Access* access, const table::ScanSpec& spec, const RowBatch& keys,
-                RowSet* rows) {
+                size_t limit, RowSet* rows) {
   std::vector<uint32_t>& key_row = *rows->mutable_key_positions();
   key_row.clear();
   if (keys.size() == 1) {
     CELLAR_TRY(access->Lookup(spec, keys, rows->mutable_batch(), &key_row));
-  } else {
-    RowBatch found;
-    std::vector<uint32_t> found_keys;
-    CELLAR_TRY(access->Lookup(spec, keys, &found, &found_keys));
-    OrderByKey(found, found_keys, rows);
+    access->NoteReads(*spec.table, rows->size());
+    return Status();
+  }
+  RowBatch part, found;
+  std::vector<uint32_t> found_keys;
+  for (size_t first = 0;; first += kKeysAtOnce) {
+    if (keys.size() > kKeysAtOnce) {
+      SliceBatch(keys, first, std::min(keys.size(), first + kKeysAtOnce), &part);
+    }
+    const RowBatch& some = keys.size() > kKeysAtOnce ? part : keys;
+    CELLAR_TRY(access->Lookup(spec, some, &found, &found_keys));
+    OrderByKey(found, found_keys, static_cast<uint32_t>(first), first == 0, rows);
+    if (rows->batch().footprint_bytes() > limit) {
+      return SqlError(Code::kLimit, sqlstate::kOutOfMemory,
+                      "the rows of these keys are too long for one call")
+          .WithHint("Ask for fewer keys, or fewer columns.");
+    }
+    if (first + kKeysAtOnce >= keys.size()) break;
   }
   access->NoteReads(*spec.table, rows->size());
   return Status();
@@ -132,7 +147,7 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
       const std::unique_ptr<kv::Transaction> transaction = s.db->engine->Begin(read_only);
       table::Access access(transaction.get(), &s.cancel, s.db->tables.get());
       access.set_limits(s.db->quotas->Active());
-      return FindRows(&access, spec, batch, rows);
+      return FindRows(&access, spec, batch, s.db->options.memory_limit_bytes, rows);
     }
     CELLAR_TRY(s.EnsureTransaction(false));
     CELLAR_TRY(s.RefreshStatementSnapshot());
@@ -166,7 +181,7 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
       }
       access.NoteReads(*known->table, rows->size());
     } else {
-      CELLAR_TRY(FindRows(&access, spec, batch, rows));
+      CELLAR_TRY(FindRows(&access, spec, batch, s.db->options.memory_limit_bytes, rows));
     }
     return lease.alone() ? s.Commit(nullptr) : Status();
   };

@@ -672,6 +672,39 @@ TEST_F(TablesTest, ResumeTokensSayWhyNot) {
   EXPECT_EQ(table->Scan({.index = "t_v", .resume_token = secondary}).status().sqlstate(), "55000");
 }
 
+// Nobody has to hold a thousand of them at once.
+TEST_F(TablesTest, LongRowsComeFewAtATime) {
+  for (const char* layout : {"row", "pages", "cell", "datum"}) {
+    SCOPED_TRACE(layout);
+    db_.Run(
+        fmt::format("CREATE TABLE t (id int PRIMARY KEY, k int, v text) WITH (layout = {});"
+                    "CREATE INDEX t_k ON t (k)",
+                    layout));
+    db_.Run("INSERT INTO t SELECT i, i % 7, repeat('x', 100000) FROM generate_series(1, 400) i");
+    std::shared_ptr<Table> table = OpenTable("/cellar/t");
+    for (const char* index : {"", "t_k"}) {
+      auto scan = std::move(*table->Scan({.index = index}));
+      size_t rows = 0, longest = 0;
+      while (const RowSet* batch = scan->NextBatch()) {
+        rows += batch->size();
+        longest = std::max(longest, batch->size());
+      }
+      EXPECT_TRUE(scan->status().ok()) << scan->status().ToString();
+      EXPECT_EQ(rows, 400u);
+      // The first look-up of an index does not know yet how long rows are.
+      EXPECT_LE(longest, *index == '\0' ? 32u : 128u);
+    }
+    std::vector<Key> keys;
+    for (int i = 400; i > 0; --i) keys.push_back({i});
+    RowSet rows;
+    ASSERT_TRUE(table->Get(keys, {}, &rows).ok());
+    EXPECT_EQ(rows.size(), 400u);
+    EXPECT_EQ(rows[399].Get<int>("id"), 1);
+    EXPECT_EQ(rows.key_positions()[300], 300u);
+    db_.Run("DROP TABLE t");
+  }
+}
+
 TEST_F(TablesTest, ScansEndAtTheirLimits) {
   db_.Run("CREATE TABLE t (id int PRIMARY KEY, v text)");
   db_.Run("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 5000) i");

@@ -7,6 +7,9 @@
 namespace cellar::table {
 namespace {
 
+// Long rows are held in memory until all before them have been handed out.
+constexpr size_t kLongBytesAtOnce = 1 << 20;
+
 std::string WithoutPrefix(std::string_view key, std::string_view prefix) {
   return key.starts_with(prefix) ? std::string(key.substr(prefix.size())) : std::string();
 }
@@ -171,21 +174,26 @@ Status PageMerge::LoadBlock() {
   delta_at_ = 0;
   placed_ = false;
   CELLAR_TRY(context_->CheckCancel());
-  ++context_->stats.trips;
-  CELLAR_TRY_ASSIGN(const bool more, delta_cursor_->NextBlock(&block_));
-  if (!more) {
-    delta_ended_ = true;
-    delta_cursor_.reset();
-    return Status();
+  if (block_at_ == block_.size()) {
+    block_at_ = 0;
+    ++context_->stats.trips;
+    CELLAR_TRY_ASSIGN(const bool more, delta_cursor_->NextBlock(&block_));
+    if (!more) {
+      block_.Clear();
+      delta_ended_ = true;
+      delta_cursor_.reset();
+      return Status();
+    }
+    context_->stats.rows_read += block_.size();
+    context_->stats.bytes_read += block_.bytes();
   }
-  context_->stats.rows_read += block_.size();
-  context_->stats.bytes_read += block_.bytes();
   const size_t prefix = table_->primary().prefix.size();
-  delta_.reserve(block_.size());
-  for (size_t i = 0; i < block_.size(); ++i) {
+  delta_.reserve(block_.size() - block_at_);
+  size_t long_bytes = 0;
+  while (block_at_ < block_.size() && long_bytes < kLongBytesAtOnce) {
     DeltaEntry entry;
-    entry.key = block_.key(i);
-    entry.value = block_.value(i);
+    entry.key = block_.key(block_at_);
+    entry.value = block_.value(block_at_++);
     Result<codec::DeltaKind> kind = codec::DeltaKindOf(entry.value);
     if (!kind.ok() || entry.key.size() < prefix + 1) {
       const Status cause = kind.ok() ? CorruptionError("its key is too short") : kind.status();
@@ -202,6 +210,7 @@ Status PageMerge::LoadBlock() {
       }
       entry.value = *row;
       entry.kind = codec::DeltaKind::kRow;
+      long_bytes += row->size();
     }
     delta_.push_back(entry);
   }

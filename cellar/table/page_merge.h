@@ -89,6 +89,7 @@ class PageMerge {
 
   std::unique_ptr<kv::Cursor> delta_cursor_;
   kv::Block block_;
+  size_t block_at_ = 0;  // entries before it have been taken
   std::vector<DeltaEntry> delta_;
   std::vector<std::string_view> run_keys_, run_values_;
   size_t delta_at_ = 0;

@@ -11,6 +11,8 @@ namespace {
 // Runs of fewer rows have their bytes copied, so that a batch may take more runs than one page or
 // block of the delta holds.
 constexpr size_t kLeastBorrowed = 16;
+// A batch ends once it has copied as much: rows may be long.
+constexpr size_t kMostCopied = 1 << 20;
 
 kv::ScanOptions DeltaOptions(const ScanSpec& spec) {
   kv::ScanOptions options;
@@ -151,9 +153,9 @@ class PageScanReader final : public Reader {
 
   Result<bool> Next(RowBatch* batch) override {
     batch->Reset(codec_->types());
-    rows_ = 0;
+    rows_ = copied_bytes_ = 0;
     borrowed_ = false;
-    while (rows_ < kBatchRows) {
+    while (rows_ < kBatchRows && copied_bytes_ < kMostCopied) {
       if (run_.kind == MergeRun::Kind::kEnd) {
         if (item_ == items_.size() || borrowed_) break;
         merge_ = std::make_unique<PageMerge>(context_, table_, items_[item_].start,
@@ -269,7 +271,10 @@ class PageScanReader final : public Reader {
       for (ColumnVector& column : batch->columns()) {
         if (column.physical() != Physical::kBytes) continue;
         std::string_view* bytes = column.bytes() + rows_;
-        for (size_t i = 0; i < keys.size(); ++i) bytes[i] = batch->arena()->Copy(bytes[i]);
+        for (size_t i = 0; i < keys.size(); ++i) {
+          bytes[i] = batch->arena()->Copy(bytes[i]);
+          copied_bytes_ += bytes[i].size();
+        }
       }
     }
     rows_ += keys.size();
@@ -298,6 +303,7 @@ class PageScanReader final : public Reader {
   size_t rows_ = 0;        // of the batch
   uint64_t returned_ = 0;  // before it
   bool borrowed_ = false;
+  size_t copied_bytes_ = 0;  // in the batch
   std::vector<uint32_t> places_;
   std::vector<std::string_view> keys_, values_;
 };

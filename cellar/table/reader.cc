@@ -17,6 +17,9 @@ namespace {
 constexpr size_t kSmallestFirstBlock = 256;
 constexpr size_t kFirstBlock = 32 << 10;
 constexpr size_t kLargestBlock = 64 << 10;
+// Rows fetched together: this many until it is known how long they are.
+constexpr size_t kFirstFetch = 128;
+constexpr size_t kFetchBytes = 1 << 20;
 constexpr size_t kGuessedRowBytes = 128;
 constexpr size_t kGuessedKeyBytes = 32;
 
@@ -260,6 +263,15 @@ Status EntrySet::FetchRows() {
   return ReadRows();
 }
 
+size_t EntrySet::RowBytes() const {
+  size_t bytes = 0;
+  for (const StoredRow& row : rows_) {
+    bytes += row.value.size();
+    for (std::string_view part : row.parts) bytes += part.size();
+  }
+  return bytes;
+}
+
 Status EntrySet::DropMoved(std::span<const KeyItem> items) {
   const IndexCodec& index = entry_codec_->index();
   if (index.primary || keys.empty()) return Status();
@@ -436,7 +448,9 @@ class ScanReader final : public Reader {
     }
     // A block at once, unless rows are locked that perhaps nobody wants.
     const size_t left = block_.size() - block_at_;
-    const size_t count = spec_.lock_rows ? std::min(left, slice_) : left;
+    const bool fetches = !codec_->covering();
+    size_t count = spec_.lock_rows ? std::min(left, slice_) : left;
+    if (fetches) count = std::min(count, fetch_rows_);
     for (size_t i = block_at_; i < block_at_ + count; ++i) {
       entries_.keys.push_back(block_.key(i));
       entries_.values.push_back(block_.value(i));
@@ -444,6 +458,10 @@ class ScanReader final : public Reader {
     block_at_ += count;
     if (spec_.lock_rows) CELLAR_TRY(entries_.LockRows(spec_, items_));
     CELLAR_TRY(entries_.FetchRows());
+    if (fetches && entries_.size() > 0) {
+      const size_t row_bytes = std::max<size_t>(1, entries_.RowBytes() / entries_.size());
+      fetch_rows_ = std::max<size_t>(1, kFetchBytes / row_bytes);
+    }
     return true;
   }
 
@@ -618,6 +636,7 @@ class ScanReader final : public Reader {
   size_t at_ = 0;  // of entries_
   bool keys_only_ = false;
   size_t slice_ = kBatchRows;
+  size_t fetch_rows_ = kFirstFetch;  // by entries of an index at once: rows may be long
 
   size_t item_ = 0;
   std::unique_ptr<kv::Cursor> cursor_;

@@ -107,6 +107,8 @@ class EntrySet {
   // Adds a row of the primary index that has been read already; `key` is its row key.
   void AddStored(std::string_view key, const StoredRow& row);
   size_t size() const { return keys.size(); }
+  // What the rows that FetchRows read take, those in pages aside.
+  size_t RowBytes() const;
   // For each entry that is left, its place in the set as it was filled in; empty: all are left.
   std::span<const uint32_t> kept() const { return kept_; }
   // Decodes entries [start, start + count) into the rows first_row.. of `batch`.
