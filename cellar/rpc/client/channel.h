@@ -40,7 +40,13 @@ class ChannelPool {
   Status Run(const Call& call,
              const std::function<grpc::Status(size_t channel, grpc::ClientContext*)>& send);
   // Which channel is next; and one try, for streams: the context as Run makes it.
-  size_t Next() { return next_.fetch_add(1, std::memory_order_relaxed) % channels_.size(); }
+  // A thread stays with one: its calls then meet the connection, and the server the thread that
+  // reads it, in their caches.
+  size_t Next() {
+    static std::atomic<size_t> threads{0};
+    thread_local const size_t own = threads.fetch_add(1, std::memory_order_relaxed);
+    return own % channels_.size();
+  }
   void Prepare(const Call& call, grpc::ClientContext* context);
   const std::vector<std::shared_ptr<grpc::Channel>>& channels() const { return channels_; }
 

@@ -218,7 +218,10 @@ class RemoteTable : public Table {
       request.set_for_update(options.for_update);
       for (const Key& key : keys) rpc::PutKey(key, request.add_keys());
       CELLAR_TRY_ASSIGN(std::vector<uint32_t> positions, PositionsOf(*now, options.columns));
-      for (uint32_t position : positions) request.add_columns(now->columns[position].name);
+      // None named: all, at the version that is sent with them.
+      if (!options.columns.all()) {
+        for (uint32_t position : positions) request.add_columns(now->columns[position].name);
+      }
       PutCall(options.call, now->version, request.mutable_options());
       CELLAR_TRY(pool_->Run(ReadCall(options.call),
                             [&](v1::Data::Stub* stub, grpc::ClientContext* context) {

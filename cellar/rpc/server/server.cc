@@ -14,6 +14,8 @@
 namespace cellar::rpc {
 namespace {
 
+constexpr int kMaxPollers = 16;
+
 Result<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
@@ -112,6 +114,8 @@ class GrpcServer : public Server {
     for (const auto& service : more_) builder.RegisterService(service.get());
     builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
     builder.SetMaxSendMessageSize(-1);
+    // Threads that wait for calls, so that bursts need not make and end some each time.
+    builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, kMaxPollers);
     // Two servers must not share a port by accident.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     server_ = builder.BuildAndStart();
