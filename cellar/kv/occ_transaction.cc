@@ -16,6 +16,9 @@ constexpr size_t kManyPoints = 1024;
 constexpr uint64_t kManyCommits = 64;
 // Beyond this many places that runs must not straddle, the buffer stays in memory.
 constexpr size_t kMaxSpillBounds = 64;
+// Bulk writes that nobody waits for (unmarked_writes) go to files from this part of spill_bytes on:
+// through the log they would hold up the commits behind them.
+constexpr size_t kQuietBulkPart = 16;
 
 Status ConcurrentUpdate() {
   return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
@@ -580,7 +583,9 @@ void OccTransaction::PrepareWrites(CommitRequest* request) {
 
 Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
   CELLAR_TRY(CheckLive());
-  const bool spilled = runs_ != nullptr && !runs_->empty();
+  const bool spilled = (runs_ != nullptr && !runs_->empty()) ||
+                       (options_.bulk && options_.unmarked_writes && buffer_ != nullptr &&
+                        buffer_->footprint_bytes() > engine_->spill_bytes_ / kQuietBulkPart);
   if (!counters_.empty()) buffer();
   if (buffer_ == nullptr || (buffer_->empty() && !spilled && counters_.empty())) {
     EnsureVersion();

@@ -14,6 +14,7 @@ std::string EncodeJob(const Job& job) {
   out.set_kind(static_cast<uint32_t>(job.kind));
   out.set_state(static_cast<uint32_t>(job.state));
   out.set_table_id(job.table.value);
+  out.set_storage_id(job.storage.value);
   out.set_index_id(job.index.value);
   out.set_constraint(job.constraint);
   out.set_constraint_oid(job.constraint_oid);
@@ -52,7 +53,7 @@ Result<Job> DecodeJob(std::string_view bytes) {
   if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return CorruptionError("the record of a job does not read");
   }
-  if (in.kind() < 1 || in.kind() > 3 || in.state() < 1 || in.state() > 5 ||
+  if (in.kind() < 1 || in.kind() > 4 || in.state() < 1 || in.state() > 5 ||
       in.error().code() > static_cast<uint32_t>(Code::kInternal)) {
     return CorruptionError("the record of job {} is of an unknown kind or state", in.id());
   }
@@ -61,6 +62,7 @@ Result<Job> DecodeJob(std::string_view bytes) {
   job.kind = static_cast<JobKind>(in.kind());
   job.state = static_cast<JobState>(in.state());
   job.table.value = in.table_id();
+  job.storage.value = in.storage_id();
   job.index.value = in.index_id();
   job.constraint = in.constraint();
   job.constraint_oid = in.constraint_oid();
@@ -97,6 +99,7 @@ Result<Job> DecodeJob(std::string_view bytes) {
 
 const char* JobKindName(JobKind kind) {
   switch (kind) {
+    case JobKind::kOldBuild:
     case JobKind::kBuildIndex: return "build index";
     case JobKind::kValidate: return "validate constraint";
     case JobKind::kRewrite: return "rewrite table";
@@ -118,8 +121,8 @@ const char* JobStateName(JobState state) {
 const char* JobStepName(const Job& job) {
   if (job.state == JobState::kUndoing) return job.detached ? "clearing" : "detaching";
   if (job.kind == JobKind::kValidate) return "validating";
-  if (job.kind == JobKind::kRewrite) return job.filled ? "catching up" : "copying";
-  return job.filled ? "verifying" : "filling";
+  if (job.filled) return "catching up";
+  return job.kind == JobKind::kRewrite ? "copying" : "filling";
 }
 
 Result<std::vector<Job>> ReadJobs(kv::Engine* engine) {

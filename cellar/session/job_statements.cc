@@ -5,6 +5,7 @@
 #include "cellar/session/ddl.h"
 #include "cellar/session/jobs.h"
 #include "cellar/sql/parser/deparse.h"
+#include "cellar/table/backfill.h"
 #include "cellar/table/usage.h"
 
 namespace cellar::session {
@@ -84,6 +85,11 @@ Status Ddl::AddIndex(catalog::TableDescriptor next, bool concurrently, catalog::
   job.object = fmt::format("index \"{}\" of table \"{}\"", next.indexes.back().name, next.name);
   CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
   job.index = (*table)->indexes.back().id;
+  job.storage = (*table)->storage_id();
+  // The id behind it is its log's.
+  catalog::TableDescriptor with_log = **table;
+  with_log.next_index_id = job.index.value + table::kIndexIdsOfBuild;
+  CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(with_log)));
   return StartJob(job);
 }
 

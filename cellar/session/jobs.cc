@@ -13,6 +13,7 @@
 #include "cellar/session/job_pace.h"
 #include "cellar/session/session_internal.h"
 #include "cellar/table/backfill.h"
+#include "cellar/table/change_log.h"
 #include "cellar/table/rewrite.h"
 #include "cellar/table/usage.h"
 
@@ -21,9 +22,18 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstBackOff{1}, kLongestBackOff{50};
+constexpr milliseconds kFirstBackOff{1};
 // How often a small commit that meets a conflict is tried again.
 constexpr int kMaxConflicts = 1000;
+// Steps that catch up with writers before the end is tried, unless one has found few changes.
+constexpr int kMostRounds = 20;
+constexpr uint64_t kFewChanges = 64;
+// So often the end is tried beside writers; then they wait for it.
+constexpr int kTriesBesideWriters = 5;
+constexpr milliseconds kBetweenTries{1};
+// That an index build reads at once, unless it is interrupted.
+constexpr uint64_t kRowsOfBuildStep = uint64_t{4} << 20;
+constexpr milliseconds kTellEvery{500};  // how far a long step is
 // Before something that cannot be done now is looked at again.
 constexpr milliseconds kLater{1000};
 constexpr milliseconds kLookEvery{10};  // of those who wait
@@ -77,6 +87,7 @@ JobService* JobService::Of(const Database::Impl* database) {
 
 void JobService::Open(Database* database) {
   auto service = std::make_unique<JobService>(database);
+  (void)service->EndOldBuilds();  // what does not end now fails when its turn comes
   service->Start();
   std::lock_guard lock(AllServices().mutex);
   AllServices().of[database->impl()] = std::move(service);
@@ -231,6 +242,7 @@ Status JobService::Go(Job* job) {
       status = JobTargetGone(*job);
     } else {
       switch (job->kind) {
+        case JobKind::kOldBuild: status = CancelledJob(); break;
         case JobKind::kBuildIndex: status = Build(job); break;
         case JobKind::kValidate: status = Validate(job); break;
         case JobKind::kRewrite: status = Rewrite(job); break;
@@ -315,90 +327,139 @@ Status JobService::Edit(const Job& job,
   }
 }
 
-// ---- Building an index
-// -----------------------------------------------------------------------------------
+// ---- Steps
 
-// One commit: rows are read and their entries written by it, so it holds only if nobody has changed
-// those rows, or the descriptor, meanwhile.
-Status JobService::Backfill(const catalog::TablePtr& table, const Job& job, uint64_t max_rows,
-                            Job* next) {
+Status JobService::TakeSteps(Job* job, const StepPlan& plan) {
   Database::Impl& db = *database_->impl();
-  kv::TransactionOptions options;
-  // Nobody reads the entries of a non-unique index yet. Those of a unique one are read by writers
-  // who look for duplicates.
-  options.unmarked_writes = !table->FindIndex(job.index)->unique;
-  std::unique_ptr<kv::Transaction> transaction = db.engine->Begin(options);
-  CELLAR_TRY(catalog::RequireCurrent(*table, transaction.get()));
-  table::BackfillStep step;
-  CELLAR_TRY(table::BackfillIndex({transaction.get(), &cancel_, db.tables.get()}, table, job.index,
-                                  max_rows, &next->position, &step));
-  next->rows_done += step.rows;
-  next->filled = step.done;
-  CELLAR_TRY(transaction->Put(JobKey(job.id), EncodeJob(*next)));
-  return transaction->Commit().status();
+  uint64_t changes = 0;
+  // Only a change of the descriptor refuses a step.
+  const auto step_again = [&](uint64_t max_rows) -> Status {
+    for (int tries = 0;; ++tries) {
+      CELLAR_TRY(cancel_.Check());
+      Status status = plan.step({max_rows, false}, &changes);
+      if (status.code() != Code::kConflict || tries >= kMaxConflicts) return status;
+      if (!Rest(kBetweenTries)) return CancelledJob();
+    }
+  };
+  JobPace pace(db.engine.get());
+  for (int tries = 0;; ++tries) {
+    // Again, when a TRUNCATE has come.
+    while (!job->filled) {
+      pace.Begin();
+      CELLAR_TRY(step_again(plan.rows != 0 ? plan.rows : pace.rows()));
+      JobStepPassed(plan.name);
+      const Clock::duration rest = pace.End();
+      if (!Rest(plan.rows != 0 ? Clock::duration::zero() : rest)) return CancelledJob();
+    }
+    for (int round = 0; round < (tries == 0 ? kMostRounds : 1); ++round) {
+      CELLAR_TRY(step_again(0));
+      JobStepPassed("caught up");
+      if (changes <= kFewChanges) break;
+    }
+    if (!job->filled) continue;
+    CELLAR_TRY(cancel_.Check());
+    std::optional<table::WriterPause> pause;
+    const catalog::TablePtr table = db.catalog->Current()->GetTable(job->table);
+    if (tries >= kTriesBesideWriters && table != nullptr) {
+      pause.emplace(db.tables.get(), table->storage_id());
+      // Those that did not meet it commit meanwhile.
+      if (!Rest(kBetweenTries)) return CancelledJob();
+    }
+    Status status = plan.step({0, true}, &changes);
+    if (status.ok()) {
+      JobStepPassed("published");
+      return Status();
+    }
+    if (status.code() != Code::kConflict || tries >= kMaxConflicts) return status;
+    pause.reset();
+    if (!Rest(kBetweenTries)) return CancelledJob();
+  }
 }
 
-Status JobService::CountEntries(const catalog::TablePtr& table, const Job& job) {
+// ---- Building an index
+
+Status JobService::BuildStep(const catalog::TablePtr& table, uint64_t max_rows, bool finish,
+                             Job* job, uint64_t* changes) {
   Database::Impl& db = *database_->impl();
-  const catalog::IndexDescriptor& index = *table->FindIndex(job.index);
-  if (!index.predicate.empty()) return Status();
+  Job next = *job;
+  if (job->storage != table->storage_id()) {
+    // A TRUNCATE has come; the index is as empty as the table was then.
+    next.storage = table->storage_id();
+    next.position.clear();
+    next.filled = false;
+    next.copy_rows = 0;
+  }
   kv::TransactionOptions options;
-  options.read_only = true;
-  std::unique_ptr<kv::Transaction> reader = db.engine->Begin(options);
-  CELLAR_TRY_ASSIGN(const std::optional<table::TableUsage> usage,
-                    table::UsageOf(*table, reader.get()));
-  if (!usage.has_value()) return Status();
-  CELLAR_TRY_ASSIGN(
-      const uint64_t entries,
-      table::CountEntries({reader.get(), &cancel_, db.tables.get()}, *table, job.index));
-  if (entries == static_cast<uint64_t>(usage->rows)) return Status();
-  return SqlError(Code::kCorruption, "XX001", "index \"{}\" has {} entries for {} rows", index.name,
-                  entries, usage->rows);
+  options.isolation = kv::Isolation::kSnapshot;
+  options.bulk = true;
+  options.unmarked_writes = !finish;  // nobody reads what they change
+  const std::unique_ptr<kv::Transaction> transaction = db.engine->Begin(options);
+  CELLAR_TRY(catalog::RequireCurrent(*table, transaction.get()));
+  const table::BackfillContext in{transaction.get(), &cancel_, db.tables.get()};
+  table::BuildProgress progress;
+  progress.position = next.position;
+  progress.done = next.filled;
+  progress.entries = next.copy_rows;
+  progress.rows = next.rows_done;
+  Clock::time_point told = Clock::now();
+  const auto tell = [&](uint64_t rows) -> Status {
+    if (Clock::now() - told < kTellEvery) return Status();
+    Job so_far = *job;
+    so_far.rows_done = rows;
+    CELLAR_TRY(Put(so_far));
+    told = Clock::now();
+    return Status();
+  };
+  CELLAR_TRY(table::BuildSome(in, table, job->index, max_rows, tell, &progress));
+  next.position = progress.position;
+  next.filled = progress.done;
+  next.copy_rows = progress.entries;
+  next.rows_done = progress.rows;
+  *changes = progress.changes;
+  catalog::CatalogEditor editor(db.catalog.get(), transaction.get());
+  if (finish) {
+    if (!next.filled) return MakeError(Code::kConflict, "the table was truncated");
+    CELLAR_TRY(table::FinishBuild(in, *table, job->index, progress));
+    catalog::TableDescriptor changed = *table;
+    for (catalog::IndexDescriptor& index : changed.indexes) {
+      if (index.id != job->index) continue;
+      index.state = catalog::IndexState::kPublic;
+      index.job = 0;
+    }
+    CELLAR_TRY(editor.UpdateTable(std::move(changed)).status());
+    End(&next, JobState::kDone);
+  }
+  CELLAR_TRY(transaction->Put(JobKey(job->id), EncodeJob(next)));
+  Result<uint64_t> version = transaction->Commit();
+  if (version.status().code() == Code::kConstraint && !transaction->duplicate_key().empty()) {
+    return table::BuildDuplicate(*table, job->index, transaction->duplicate_key());
+  }
+  CELLAR_TRY(version.status());
+  if (finish) db.catalog->Publish(editor, *version);
+  *job = std::move(next);
+  return Status();
 }
 
 Status JobService::Build(Job* job) {
   Database::Impl& db = *database_->impl();
-  JobPace pace(db.engine.get());
-  Clock::duration back_off = kFirstBackOff;
-  while (!job->filled) {
-    CELLAR_TRY(cancel_.Check());
-    const catalog::TablePtr table = db.catalog->Current()->GetTable(job->table);
-    if (table == nullptr) return JobTableInBin();
-    if (table->FindIndex(job->index) == nullptr) return JobTargetGone(*job);
-    pace.Begin();
-    Job next = *job;
-    Status status = Backfill(table, *job, pace.rows(), &next);
-    if (status.code() == Code::kConflict) {
-      pace.Refused();
-      back_off = std::min<Clock::duration>(back_off * 2, kLongestBackOff);
-      if (!Rest(back_off)) return CancelledJob();
-      continue;
-    }
-    CELLAR_TRY(std::move(status));
-    *job = std::move(next);
-    JobStepPassed("filled some");
-    back_off = kFirstBackOff;
-    if (!Rest(pace.End())) return CancelledJob();
+  return TakeSteps(
+      job, {"filled some", kRowsOfBuildStep, [&](StepSize size, uint64_t* changes) -> Status {
+              const catalog::TablePtr table = db.catalog->Current()->GetTable(job->table);
+              if (table == nullptr) return JobTableInBin();
+              if (table->FindIndex(job->index) == nullptr) return JobTargetGone(*job);
+              return BuildStep(table, size.max_rows, size.finish, job, changes);
+            }});
+}
+
+Status JobService::EndOldBuilds() {
+  CELLAR_TRY_ASSIGN(std::vector<Job> jobs, ReadJobs(database_->impl()->engine.get()));
+  for (Job& job : jobs) {
+    if (job.kind != JobKind::kOldBuild || job.ended() || job.detached) continue;
+    job.state = JobState::kUndoing;
+    job.error = SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                         "{} was being built by another version", job.object);
+    CELLAR_TRY(Detach(&job));
   }
-  CELLAR_TRY(cancel_.Check());
-  const catalog::TablePtr table = db.catalog->Current()->GetTable(job->table);
-  if (table == nullptr) return JobTableInBin();
-  if (table->FindIndex(job->index) == nullptr) return JobTargetGone(*job);
-  CELLAR_TRY(CountEntries(table, *job));
-  JobStepPassed("counted");
-  Job done = *job;
-  End(&done, JobState::kDone);
-  CELLAR_TRY(Edit(done, [job](catalog::TableDescriptor* next) -> Status {
-    for (catalog::IndexDescriptor& index : next->indexes) {
-      if (index.id != job->index) continue;
-      index.state = catalog::IndexState::kPublic;
-      index.job = 0;
-      return Status();
-    }
-    return JobTargetGone(*job);
-  }));
-  *job = std::move(done);
-  JobStepPassed("published");
   return Status();
 }
 
@@ -499,7 +560,7 @@ Status JobService::Detach(Job* job) {
     status = Put(next);
   } else {
     status = Edit(next, [job](catalog::TableDescriptor* table) -> Status {
-      if (job->kind == JobKind::kBuildIndex) {
+      if (job->kind == JobKind::kBuildIndex || job->kind == JobKind::kOldBuild) {
         std::erase_if(table->indexes, [job](const catalog::IndexDescriptor& index) {
           return index.id == job->index && index.job == job->id;
         });
@@ -533,6 +594,9 @@ Status JobService::Clear(Job* job) {
   catalog::TablePtr table = db.catalog->Current()->GetTable(job->table);
   if (table == nullptr) table = db.catalog->Current()->GetDroppedTable(job->table);
   if (job->kind == JobKind::kBuildIndex && table != nullptr) {
+    CELLAR_TRY(table::ClearBuild(*table, job->index, writer.get()));
+  }
+  if (job->kind == JobKind::kOldBuild && table != nullptr) {
     table::Access access(writer.get(), nullptr, db.tables.get());
     CELLAR_TRY(access.ClearIndex(*table, job->index));
   }

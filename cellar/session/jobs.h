@@ -23,8 +23,8 @@
 
 namespace cellar::session {
 
-// Values are persisted.
-enum class JobKind : uint8_t { kBuildIndex = 1, kValidate = 2, kRewrite = 3 };
+// Values are persisted. kOldBuild: of a store of an older version; it is not gone on with.
+enum class JobKind : uint8_t { kOldBuild = 1, kValidate = 2, kRewrite = 3, kBuildIndex = 4 };
 // kUndoing: it has failed or was cancelled, and takes back what it made. The last three are final.
 enum class JobState : uint8_t {
   kRunning = 1,
@@ -40,6 +40,7 @@ struct Job {
   JobKind kind = JobKind::kBuildIndex;
   JobState state = JobState::kRunning;
   catalog::TableId table;
+  catalog::TableId storage;  // whose rows a build has read; a TRUNCATE changes the table's
   catalog::IndexId index;
   std::string constraint;
   uint32_t constraint_oid = 0;
@@ -119,8 +120,23 @@ class JobService {
   void Work(Job job);
   Status Go(Job* job);
   Status Build(Job* job);
-  Status Backfill(const catalog::TablePtr& table, const Job& job, uint64_t max_rows, Job* next);
-  Status CountEntries(const catalog::TablePtr& table, const Job& job);
+  // One commit. `finish`: the index is ready with it, unless a writer has come.
+  Status BuildStep(const catalog::TablePtr& table, uint64_t max_rows, bool finish, Job* job,
+                   uint64_t* changes);
+  // Those of an older version end before anybody writes.
+  Status EndOldBuilds();
+  // What builds and rewrites have in common: steps until all rows are read, more of them until
+  // writers leave little, and the last one. `step`: one commit, which adds rows to what is made.
+  struct StepSize {
+    uint64_t max_rows = 0;
+    bool finish = false;
+  };
+  struct StepPlan {
+    const char* name;   // of the steps that read rows
+    uint64_t rows = 0;  // of each; 0: as JobPace says
+    std::function<Status(StepSize, uint64_t* changes)> step;
+  };
+  Status TakeSteps(Job* job, const StepPlan& plan);
   Status Validate(Job* job);
   // As the job's creator. CANCEL JOB reaches it until CloseSession.
   Result<std::unique_ptr<Session>> OpenSession(const Job& job,

@@ -3,23 +3,12 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
-#include "cellar/session/job_pace.h"
 #include "cellar/session/jobs.h"
 #include "cellar/session/row_converter.h"
 #include "cellar/table/rewrite.h"
 
 namespace cellar::session {
 namespace {
-
-using std::chrono::milliseconds;
-
-// Steps that catch up with writers before the end is tried, unless one has found few changes.
-constexpr int kMostRounds = 20;
-constexpr uint64_t kFewChanges = 64;
-// So often the end is tried beside writers; then they wait for it.
-constexpr int kTriesBesideWriters = 5;
-constexpr int kMaxTries = 1000;
-constexpr milliseconds kBetweenTries{1};
 
 // What expressions may depend on.
 constexpr const char* kSettings[] = {"timezone",     "datestyle",          "intervalstyle",
@@ -169,52 +158,13 @@ Status JobService::RewriteIn(Session::Impl* session, Job* job) {
   CELLAR_TRY_ASSIGN(catalog::TableDescriptor decoded, catalog::DecodeTable(job->copy));
   const auto copy = std::make_shared<const catalog::TableDescriptor>(std::move(decoded));
   CELLAR_TRY(session->EnsureTransaction(false));
-  catalog::TablePtr table;
-  uint64_t changes = 0;
-  const auto step = [&](uint64_t max_rows, bool finish) -> Status {
-    CELLAR_TRY(cancel_.Check());
-    table = db.catalog->Current()->GetTable(job->table);
-    if (table == nullptr) return JobTableInBin();
-    if (table->job != job->id) return JobTargetGone(*job);
-    return RewriteStep(session, table, copy, max_rows, finish, job, &changes);
-  };
-  // Only a change of the descriptor refuses a step.
-  const auto step_again = [&](uint64_t max_rows) -> Status {
-    for (int tries = 0;; ++tries) {
-      Status status = step(max_rows, false);
-      if (status.code() != Code::kConflict || tries >= kMaxTries) return status;
-      if (!Rest(kBetweenTries)) return CancelledJob();
-    }
-  };
-  JobPace pace(db.engine.get());
-  while (!job->filled) {
-    pace.Begin();
-    CELLAR_TRY(step_again(pace.rows()));
-    JobStepPassed("copied some");
-    if (!Rest(pace.End())) return CancelledJob();
-  }
-  for (int round = 0; round < kMostRounds; ++round) {
-    CELLAR_TRY(step_again(0));
-    JobStepPassed("caught up");
-    if (changes <= kFewChanges) break;
-  }
-  for (int tries = 0;; ++tries) {
-    std::optional<table::WriterPause> pause;
-    if (tries >= kTriesBesideWriters) {
-      pause.emplace(db.tables.get(), table->storage_id());
-      // Those that did not meet it commit meanwhile.
-      if (!Rest(kBetweenTries)) return CancelledJob();
-    }
-    Status status = step(0, true);
-    if (status.ok()) {
-      JobStepPassed("published");
-      return Status();
-    }
-    if (status.code() != Code::kConflict || tries >= kMaxTries) return status;
-    pause.reset();
-    if (!Rest(kBetweenTries)) return CancelledJob();
-    CELLAR_TRY(step_again(0));
-  }
+  return TakeSteps(
+      job, {"copied some", 0, [&](StepSize size, uint64_t* changes) -> Status {
+              const catalog::TablePtr table = db.catalog->Current()->GetTable(job->table);
+              if (table == nullptr) return JobTableInBin();
+              if (table->job != job->id) return JobTargetGone(*job);
+              return RewriteStep(session, table, copy, size.max_rows, size.finish, job, changes);
+            }});
 }
 
 Status JobService::Rewrite(Job* job) {

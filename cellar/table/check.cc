@@ -17,6 +17,7 @@
 #include <set>
 
 #include "cellar/catalog/records_check.h"
+#include "cellar/table/backfill.h"
 #include "cellar/table/check_pages.h"
 #include "cellar/table/compiled.h"
 #include "cellar/table/errors.h"
@@ -43,6 +44,7 @@ std::vector<codec::KeyRange> UnownedRanges(const CompiledTable& compiled) {
   };
   for (const IndexCodec& index : compiled.indexes()) {
     own(index.index->id);
+    if (IsBeingBuilt(*index.index)) own(IndexId{index.index->id.value + kIndexIdsOfBuild - 1});
     // Nothing is written under the directory's id yet.
     if (index.primary && compiled.paged()) {
       own(IndexId{index.index->id.value + codec::kPagesOfPrimary});

@@ -1,14 +1,9 @@
 #include "cellar/table/rewrite.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <random>
-#include <set>
 #include <vector>
 
+#include "cellar/table/change_log.h"
 #include "cellar/table/maintenance.h"
 #include "cellar/table/usage.h"
 #include "cellar/table/writer.h"
@@ -17,39 +12,17 @@ namespace cellar::table {
 namespace {
 
 constexpr size_t kChunkRows = 1024;  // of the log, in one fetch
-constexpr std::chrono::milliseconds kLongestPause{100};
 
 // ---- The log
-
-// An entry's value: of each RowRef its length, little-endian, and its bytes.
-constexpr size_t kLengthBytes = 4;
 
 codec::KeyRange RangeOf(const TableDescriptor& table, IndexId index) {
   return codec::PrefixRange(codec::TablePrefix(table.storage_id(), index));
 }
 
-// No two of a process are the same, and none of two processes, but by a very rare chance.
-void AppendEntryName(std::string* key) {
-  static const uint64_t process = [] {
-    std::random_device device;
-    return (uint64_t{device()} << 31) | device();
-  }();
-  static std::atomic<uint64_t> next{1};
-  codec::AppendKeyUint(process, key);
-  codec::AppendKeyUint(next.fetch_add(1, std::memory_order_relaxed), key);
-}
-
 Status TakeRefs(std::string_view value, std::vector<std::string>* refs) {
   while (!value.empty()) {
-    if (value.size() < kLengthBytes) return CorruptionError("a change log ends early");
-    size_t length = 0;
-    for (size_t i = 0; i < kLengthBytes; ++i) {
-      length |= static_cast<size_t>(static_cast<unsigned char>(value[i])) << 8 * i;
-    }
-    value.remove_prefix(kLengthBytes);
-    if (value.size() < length) return CorruptionError("a change log ends early");
-    refs->emplace_back(value.substr(0, length));
-    value.remove_prefix(length);
+    CELLAR_TRY_ASSIGN(const std::string_view ref, TakeLogString(&value));
+    refs->emplace_back(ref);
   }
   return Status();
 }
@@ -252,55 +225,16 @@ class Step {
   std::string map_prefix_;
 };
 
-// ---- Pauses
-
-struct Pauses {
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::multiset<std::pair<const TableStore*, uint64_t>> of;
-};
-Pauses& AllPauses() {
-  static Pauses pauses;
-  return pauses;
-}
-
-void WaitForPause(const TableStore* store, codec::TableId storage) {
-  Pauses& pauses = AllPauses();
-  std::unique_lock lock(pauses.mutex);
-  pauses.ended.wait_for(lock, kLongestPause, [&] {
-    return !pauses.of.contains({store, storage.value});
-  });
-}
-
 }  // namespace
-
-WriterPause::WriterPause(const TableStore* store, codec::TableId storage)
-    : store_(store), storage_(storage) {
-  std::lock_guard lock(AllPauses().mutex);
-  AllPauses().of.insert({store_, storage_.value});
-}
-
-WriterPause::~WriterPause() {
-  {
-    std::lock_guard lock(AllPauses().mutex);
-    AllPauses().of.extract({store_, storage_.value});
-  }
-  AllPauses().ended.notify_all();
-}
 
 Status LogChanges(AccessContext* context, const TableDescriptor& table,
                   std::span<const std::string_view> refs) {
   if (table.job == 0 || refs.empty()) return Status();
   WaitForPause(context->store, table.storage_id());
   std::string key = codec::TablePrefix(table.storage_id(), ChangeLogOf(table));
-  AppendEntryName(&key);
+  AppendLogName(&key);
   std::string value;
-  for (std::string_view ref : refs) {
-    for (size_t i = 0; i < kLengthBytes; ++i) {
-      value.push_back(static_cast<char>(ref.size() >> 8 * i));
-    }
-    value.append(ref);
-  }
+  for (std::string_view ref : refs) AppendLogString(ref, &value);
   return context->transaction->Put(key, value);
 }
 

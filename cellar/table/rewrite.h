@@ -28,7 +28,7 @@ using ConvertRows = std::function<Status(const RowBatch& from, RowBatch* to)>;
 
 // What the copy holds, and how far it is.
 struct RewriteProgress {
-  std::string position;         // as of BackfillIndex
+  std::string position;         // as of BuildProgress
   bool done = false;            // the end of the table was reached
   int64_t rows = 0, bytes = 0;  // of the copy, as in TableUsage
   uint64_t changes = 0;         // rows that the last step found in the log
@@ -55,18 +55,5 @@ Status ClearRewrite(const TableDescriptor& to, kv::Transaction* transaction);
 // end.
 Status LogChanges(AccessContext* context, const TableDescriptor& table,
                   std::span<const std::string_view> refs);
-
-// While it lives, writers of a table that is being rewritten wait, each for a short time at most.
-class WriterPause {
- public:
-  WriterPause(const TableStore* store, codec::TableId storage);
-  ~WriterPause();
-  WriterPause(const WriterPause&) = delete;
-  WriterPause& operator=(const WriterPause&) = delete;
-
- private:
-  const TableStore* store_;
-  codec::TableId storage_;
-};
 
 }  // namespace cellar::table

@@ -11,6 +11,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/patch.h"
+#include "cellar/table/backfill.h"
 #include "cellar/table/bulk_pages.h"
 #include "cellar/table/errors.h"
 #include "cellar/table/long_values.h"
@@ -114,41 +115,6 @@ Status DeleteEntry(AccessContext* context, const CompiledTable& compiled, const 
   if (!index.primary || !compiled.paged()) return context->transaction->Delete(key);
   CELLAR_TRY(DeleteLongValues(context, compiled, ref, old_rows, row));
   return context->transaction->Put(key, {});
-}
-
-// While a unique index is being built, a row that has no entry yet may have the key of a later one.
-bool MayMeetStrangers(const IndexCodec& index) {
-  return index.unique && !index.primary && index.index->state == catalog::IndexState::kWriteOnly;
-}
-
-// Flags rows whose key leads to another row: that entry is not theirs to change. Their commit
-// depends on its staying so. Cost: one trip.
-Status FindStrangers(AccessContext* context, const CompiledTable& compiled, const IndexCodec& index,
-                     const StringList& keys, std::span<const std::string_view> refs,
-                     const RowBatch& rows, std::vector<uint8_t>* strangers) {
-  strangers->assign(rows.size(), 0);
-  std::vector<std::string_view> probes;
-  std::vector<size_t> places;
-  for (size_t row = 0; row < rows.size(); ++row) {
-    if (keys[row].empty() || index.EscapesUniqueness(rows, row)) continue;
-    probes.push_back(keys[row]);
-    places.push_back(row);
-  }
-  std::vector<kv::PinnedValue> values;
-  std::vector<uint8_t> found;
-  CELLAR_TRY(context->MultiGet(probes, &values, &found));
-  std::string scratch;
-  RowBatch scratch_row;
-  for (size_t i = 0; i < probes.size(); ++i) {
-    if (!found[i]) continue;
-    Result<std::string_view> ref =
-        index.FindRef(probes[i], values[i].view(), &scratch, &scratch_row);
-    if (!ref.ok()) return DamagedEntry(compiled.table(), *index.index, ref.status());
-    if (*ref == refs[places[i]]) continue;
-    (*strangers)[places[i]] = 1;
-    CELLAR_TRY(context->transaction->AddReadConflict(probes[i], std::string(probes[i]) + '\0'));
-  }
-  return Status();
 }
 
 // For a rewrite that is going on; of rows whose RowRefs are still to be computed.
@@ -310,6 +276,14 @@ class Inserter {
         }
       }
     }
+    for (const IndexCodec& codec : compiled_.indexes()) {
+      if (!IsBeingBuilt(*codec.index)) continue;
+      BuildNotes notes;
+      for (size_t row = 0; row < rows_.size(); ++row) {
+        if (skipped_[row] == 0 && codec.Holds(rows_, row)) notes.Add(codec, refs_[row], {});
+      }
+      CELLAR_TRY(notes.Write(context_, compiled_.table(), codec));
+    }
     return Status();
   }
 
@@ -344,8 +318,6 @@ struct UpdateIndex {
   const IndexCodec* codec;
   // Empty strings for rows whose entry does not change, and for those without one.
   StringList old_keys, new_keys;
-  std::vector<uint8_t> strangers;  // of FindStrangers; empty: none
-  bool OldIsStranger(size_t row) const { return !strangers.empty() && strangers[row] != 0; }
 };
 
 class Updater {
@@ -366,13 +338,10 @@ class Updater {
       if (!LosesEntries(*codec.index)) continue;
       indexes_.emplace_back().codec = &codec;
       Prepare(&indexes_.back());
-      if (MayMeetStrangers(codec)) {
-        CELLAR_TRY(FindStrangers(context_, compiled_, codec, indexes_.back().old_keys, old_refs_,
-                                 old_rows_, &indexes_.back().strangers));
-      }
     }
     CELLAR_TRY(CheckUnique());
-    return Write();
+    CELLAR_TRY(Write());
+    return NoteForBuilds();
   }
 
  private:
@@ -411,7 +380,7 @@ class Updater {
       if (!index.codec->unique || !TakesEntries(*index.codec->index)) continue;
       for (size_t row = 0; row < new_rows_.size(); ++row) {
         if (index.old_keys[row] == index.new_keys[row]) continue;
-        if (!index.OldIsStranger(row)) left.insert(index.old_keys[row]);
+        left.insert(index.old_keys[row]);
         if (index.new_keys[row].empty()) continue;
         if (index.codec->EscapesUniqueness(new_rows_, row)) continue;
         probe.Add(index.new_keys[row], index.codec->primary);
@@ -437,7 +406,7 @@ class Updater {
       const bool takes = TakesEntries(*index.codec->index);
       for (size_t row = 0; row < new_rows_.size(); ++row) {
         const bool stays = takes && index.old_keys[row] == index.new_keys[row];
-        if (!stays && !index.old_keys[row].empty() && !index.OldIsStranger(row)) {
+        if (!stays && !index.old_keys[row].empty()) {
           CELLAR_TRY(DeleteEntry(context_, compiled_, *index.codec, index.old_keys[row],
                                  old_refs_[row], old_rows_, row));
         }
@@ -453,11 +422,30 @@ class Updater {
       }
       for (size_t row = 0; row < new_rows_.size(); ++row) {
         if (index.new_keys[row].empty()) continue;
-        if (index.OldIsStranger(row) && index.new_keys[row] == index.old_keys[row]) continue;
         value.clear();
         CELLAR_TRY(index.codec->AppendValue(new_rows_, row, new_refs_[row], &scratch, &value));
         CELLAR_TRY(transaction->Put(index.new_keys[row], value));
       }
+    }
+    return Status();
+  }
+
+  Status NoteForBuilds() {
+    for (const IndexCodec& codec : compiled_.indexes()) {
+      if (!IsBeingBuilt(*codec.index)) continue;
+      UpdateIndex index;
+      index.codec = &codec;
+      Prepare(&index);
+      BuildNotes notes;
+      for (size_t row = 0; row < new_rows_.size(); ++row) {
+        const bool moves = new_refs_[row] != old_refs_[row];
+        const bool comes = !index.new_keys[row].empty();
+        if (!index.old_keys[row].empty() || (comes && !moves)) {
+          notes.Add(codec, old_refs_[row], index.old_keys[row]);
+        }
+        if (comes && moves) notes.Add(codec, new_refs_[row], {});
+      }
+      CELLAR_TRY(notes.Write(context_, compiled_.table(), codec));
     }
     return Status();
   }
@@ -585,23 +573,20 @@ Status DeleteRows(AccessContext* context, const TablePtr& table,
   CELLAR_TRY(LogChanges(context, *table, refs));
   std::string key;
   for (const IndexCodec& index : compiled->indexes()) {
-    if (!LosesEntries(*index.index)) continue;
-    std::vector<uint8_t> strangers;
-    if (MayMeetStrangers(index)) {
-      StringList keys;
-      for (size_t row = 0; row < refs.size(); ++row) {
-        if (index.Holds(rows, row)) index.AppendKey(rows, row, refs[row], keys.buffer());
-        keys.End();
-      }
-      CELLAR_TRY(FindStrangers(context, *compiled, index, keys, refs, rows, &strangers));
-    }
+    BuildNotes notes;
+    const bool noted = IsBeingBuilt(*index.index);
+    if (!noted && !LosesEntries(*index.index)) continue;
     for (size_t row = 0; row < refs.size(); ++row) {
       if (!index.Holds(rows, row)) continue;
-      if (!strangers.empty() && strangers[row]) continue;
       key.clear();
       index.AppendKey(rows, row, refs[row], &key);
-      CELLAR_TRY(DeleteEntry(context, *compiled, index, key, refs[row], rows, row));
+      if (noted) {
+        notes.Add(index, refs[row], key);
+      } else {
+        CELLAR_TRY(DeleteEntry(context, *compiled, index, key, refs[row], rows, row));
+      }
     }
+    CELLAR_TRY(notes.Write(context, *table, index));
   }
   return Status();
 }

@@ -13,13 +13,13 @@
 
 namespace cellar::table {
 
-// May writers add entries to an index in this state; must they remove them?
+// May writers add entries to an index in this state; must they remove them? Of an index that is
+// being built they do neither, but note what they change (backfill.h).
 inline bool TakesEntries(const IndexDescriptor& index) {
-  return index.state == catalog::IndexState::kPublic ||
-         index.state == catalog::IndexState::kWriteOnly;
+  return index.state == catalog::IndexState::kPublic;
 }
 inline bool LosesEntries(const IndexDescriptor& index) {
-  return index.state != catalog::IndexState::kDropping;
+  return TakesEntries(index) || index.state == catalog::IndexState::kDeleteOnly;
 }
 
 Status InsertRows(AccessContext* context, const TablePtr& table, RowBatch* rows,

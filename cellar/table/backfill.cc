@@ -1,0 +1,289 @@
+#include "cellar/table/backfill.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/table/change_log.h"
+#include "cellar/table/compiled.h"
+#include "cellar/table/errors.h"
+#include "cellar/table/index_builder.h"
+#include "cellar/table/usage.h"
+#include "cellar/table/writer.h"
+
+namespace cellar::table {
+namespace {
+
+constexpr size_t kChunkRows = 1024;  // of the log, in one fetch
+
+codec::KeyRange RangeOf(const TableDescriptor& table, IndexId index) {
+  return codec::PrefixRange(codec::TablePrefix(table.storage_id(), index));
+}
+
+IndexId LogOf(IndexId index) { return IndexId{index.value + 1}; }
+
+Result<const IndexCodec*> FindBuilt(const CompiledTable& compiled, IndexId index_id) {
+  const IndexCodec* index = compiled.FindIndex(index_id);
+  if (index != nullptr && !index->primary) return index;
+  return InternalError("table \"{}\" has no secondary index {}", compiled.table().name,
+                       index_id.value);
+}
+
+struct Note {
+  std::string ref, key;
+  auto operator<=>(const Note&) const = default;
+};
+
+class Step {
+ public:
+  Step(const BackfillContext& in, const TablePtr& table, const CompiledTable& compiled,
+       const IndexCodec& index, BuildProgress* progress)
+      : access_(in.transaction, in.cancel, in.store),
+        table_(table),
+        compiled_(compiled),
+        index_(index),
+        progress_(*progress) {
+    context_.transaction = in.transaction;
+    context_.cancel = in.cancel;
+    context_.store = in.store;
+  }
+
+  Status Run(uint64_t max_rows, const std::function<Status(uint64_t)>& pace) {
+    progress_.changes = 0;
+    // Before the first rows nothing of the log concerns the index; what it says of rows that the
+    // first step reads is said again by the next one.
+    const bool first = progress_.position.empty() && !progress_.done;
+    if (!first) CELLAR_TRY(Follow());
+    if (progress_.done) return Status();
+    return ReadOn(max_rows, pace,
+                  first ? IndexBuilder::Write::kPutIfAbsent : IndexBuilder::Write::kPut);
+  }
+
+ private:
+  // Reads the log, and deletes what it has read: notes that come later have other keys.
+  Status TakeNotes(std::vector<Note>* notes) {
+    const codec::KeyRange range = RangeOf(*table_, LogOf(index_.index->id));
+    kv::ScanOptions options;
+    options.mode = kv::ReadMode::kSnapshot;
+    options.fill_cache = false;
+    CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                      context_.transaction->Scan(range.start, range.end, options));
+    kv::Block block;
+    std::string place;
+    while (true) {
+      CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
+      if (!more) break;
+      for (size_t i = 0; i < block.size(); ++i) {
+        std::string_view value = block.value(i);
+        while (!value.empty()) {
+          CELLAR_TRY_ASSIGN(const std::string_view ref, TakeLogString(&value));
+          CELLAR_TRY_ASSIGN(const std::string_view key, TakeLogString(&value));
+          // Rows that have not been read yet.
+          place.assign(ref).push_back(kGroupZero);
+          if (!progress_.done && place >= progress_.position) continue;
+          notes->push_back({std::string(ref), std::string(key)});
+        }
+        CELLAR_TRY(context_.transaction->Delete(block.key(i)));
+      }
+    }
+    std::sort(notes->begin(), notes->end());
+    notes->erase(std::unique(notes->begin(), notes->end()), notes->end());
+    return Status();
+  }
+
+  Status Follow() {
+    std::vector<Note> notes;
+    CELLAR_TRY(TakeNotes(&notes));
+    // All go before one comes: rows may have exchanged their keys.
+    std::vector<const Note*> chunk;
+    for (const Note& note : notes) {
+      if (note.key.empty()) continue;
+      chunk.push_back(&note);
+      if (chunk.size() < kChunkRows) continue;
+      CELLAR_TRY(Remove(chunk));
+      chunk.clear();
+    }
+    CELLAR_TRY(Remove(chunk));
+    std::vector<std::string_view> refs;
+    for (const Note& note : notes) {
+      if (!refs.empty() && refs.back() == note.ref) continue;
+      if (refs.size() == kChunkRows) {
+        CELLAR_TRY(AddAgain(refs));
+        refs.clear();
+      }
+      refs.push_back(note.ref);
+      ++progress_.changes;
+    }
+    return AddAgain(refs);
+  }
+
+  Result<std::string_view> RefOf(std::string_view key, std::string_view value) {
+    Result<std::string_view> ref = index_.FindRef(key, value, &scratch_, &scratch_row_);
+    if (!ref.ok()) return DamagedEntry(*table_, *index_.index, ref.status());
+    return ref;
+  }
+
+  // Entries that are still those of their rows.
+  Status Remove(std::span<const Note* const> notes) {
+    if (notes.empty()) return Status();
+    StringList names;
+    for (const Note* note : notes) {
+      names.buffer()->append(index_.prefix).append(note->key);
+      names.End();
+    }
+    std::vector<std::string_view> keys;
+    for (size_t i = 0; i < names.size(); ++i) keys.push_back(names[i]);
+    CELLAR_TRY(context_.MultiGet(keys, &pins_, &found_));
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (!found_[i]) continue;
+      CELLAR_TRY_ASSIGN(const std::string_view ref, RefOf(keys[i], pins_[i].view()));
+      // Two rows that had one key, one after the other, are two notes.
+      if (ref != notes[i]->ref) continue;
+      CELLAR_TRY(context_.transaction->Delete(keys[i]));
+      --progress_.entries;
+    }
+    return Status();
+  }
+
+  // Entries of rows as they are now.
+  Status AddAgain(std::span<const std::string_view> refs) {
+    if (refs.empty()) return Status();
+    RowBatch stored;
+    std::vector<uint8_t> present;
+    CELLAR_TRY(access_.Fetch(table_, refs, compiled_.living_ids(), &stored, &present));
+    CELLAR_TRY(indexed_.Compute(compiled_, stored));
+    const RowBatch& rows = indexed_.rows();
+    StringList own_refs, names;
+    AppendRefs(compiled_, rows, &own_refs);
+    for (size_t row = 0; row < rows.size(); ++row) {
+      if (index_.Holds(rows, row)) index_.AppendKey(rows, row, own_refs[row], names.buffer());
+      names.End();
+    }
+    std::vector<std::string_view> keys;
+    std::vector<size_t> places;
+    for (size_t row = 0; row < rows.size(); ++row) {
+      if (names[row].empty()) continue;
+      keys.push_back(names[row]);
+      places.push_back(row);
+    }
+    CELLAR_TRY(context_.MultiGet(keys, &pins_, &found_));
+    std::unordered_map<std::string_view, size_t> added;
+    std::string value;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const std::string_view own = own_refs[places[i]];
+      bool other = !added.emplace(keys[i], i).second;
+      if (!other && found_[i]) {
+        // Read by the first step and noted before it: the row has its entry already.
+        CELLAR_TRY_ASSIGN(const std::string_view ref, RefOf(keys[i], pins_[i].view()));
+        other = ref != own;
+      }
+      if (other) {
+        return DuplicateKey(compiled_, index_, rows, places[i], context_.format,
+                            DuplicateCause::kIndexBuild);
+      }
+      value.clear();
+      CELLAR_TRY(index_.AppendValue(rows, places[i], own, &datums_, &value));
+      CELLAR_TRY(context_.transaction->Put(keys[i], value));
+      if (!found_[i]) ++progress_.entries;
+    }
+    return Status();
+  }
+
+  Status ReadOn(uint64_t max_rows, const std::function<Status(uint64_t)>& pace,
+                IndexBuilder::Write write) {
+    const IndexCodec& primary = compiled_.primary();
+    KeyItem range;
+    range.start = primary.prefix + progress_.position;
+    range.end = codec::PrefixEnd(primary.prefix);
+    CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
+                      OpenRangeScan(&context_, WholeTable(table_, compiled_), {std::move(range)}));
+    IndexBuilder builder(&context_, compiled_, index_, write);
+    RowBatch rows;
+    std::string last;
+    for (uint64_t count = 0; count < max_rows;) {
+      CELLAR_TRY(context_.CheckCancel());
+      CELLAR_TRY_ASSIGN(bool more, reader->Next(&rows));
+      if (!more) {
+        progress_.done = true;
+        break;
+      }
+      if (rows.size() == 0) continue;
+      CELLAR_TRY(builder.Add(rows));
+      count += rows.size();
+      progress_.rows += rows.size();
+      last.clear();
+      codec::AppendKeyFields(rows, rows.size() - 1, primary.key_positions, primary.key_columns,
+                             &last);
+      if (pace != nullptr) CELLAR_TRY(pace(progress_.rows));
+    }
+    CELLAR_TRY(builder.Flush());
+    progress_.entries += static_cast<int64_t>(builder.entries());
+    if (!last.empty()) progress_.position = codec::PrefixEnd(last);  // behind all parts of that row
+    return Status();
+  }
+
+  Access access_;
+  AccessContext context_;
+  const TablePtr& table_;
+  const CompiledTable& compiled_;
+  const IndexCodec& index_;
+  BuildProgress& progress_;
+  IndexedRows indexed_;
+  std::vector<kv::PinnedValue> pins_;
+  std::vector<uint8_t> found_;
+  std::vector<Datum> datums_;
+  std::string scratch_;
+  RowBatch scratch_row_;
+};
+
+}  // namespace
+
+Status BuildSome(const BackfillContext& in, const TablePtr& table, IndexId index_id,
+                 uint64_t max_rows, const std::function<Status(uint64_t rows)>& pace,
+                 BuildProgress* progress) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  CELLAR_TRY_ASSIGN(const IndexCodec* index, FindBuilt(*compiled, index_id));
+  return Step(in, table, *compiled, *index, progress).Run(max_rows, pace);
+}
+
+Status BuildDuplicate(const TableDescriptor& table, IndexId index_id, std::string_view key) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(table));
+  CELLAR_TRY_ASSIGN(const IndexCodec* index, FindBuilt(*compiled, index_id));
+  return DuplicateKey(*compiled, *index, key, FormatSettings(), DuplicateCause::kIndexBuild);
+}
+
+Status FinishBuild(const BackfillContext& in, const TableDescriptor& table, IndexId index_id,
+                   const BuildProgress& progress) {
+  const codec::KeyRange log = RangeOf(table, LogOf(index_id));
+  CELLAR_TRY(in.transaction->AddReadConflict(log.start, log.end));
+  CELLAR_TRY(in.transaction->DeleteRange(log.start, log.end));
+  const catalog::IndexDescriptor* index = table.FindIndex(index_id);
+  if (index == nullptr || !index->predicate.empty()) return Status();
+  CELLAR_TRY_ASSIGN(const std::optional<TableUsage> usage, UsageOf(table, in.transaction));
+  if (!usage.has_value() || usage->rows == progress.entries) return Status();
+  return SqlError(Code::kCorruption, "XX001", "index \"{}\" has {} entries for {} rows",
+                  index->name, progress.entries, usage->rows);
+}
+
+Status ClearBuild(const TableDescriptor& table, IndexId index, kv::Transaction* transaction) {
+  return transaction->DeleteRange(codec::TablePrefix(table.storage_id(), index),
+                                  RangeOf(table, LogOf(index)).end);
+}
+
+void BuildNotes::Add(const IndexCodec& index, std::string_view ref, std::string_view key) {
+  AppendLogString(ref, &value_);
+  AppendLogString(key.empty() ? key : key.substr(index.prefix.size()), &value_);
+}
+
+Status BuildNotes::Write(AccessContext* context, const TableDescriptor& table,
+                         const IndexCodec& index) {
+  if (value_.empty()) return Status();
+  WaitForPause(context->store, table.storage_id());
+  std::string key = codec::TablePrefix(table.storage_id(), LogOf(index.index->id));
+  AppendLogName(&key);
+  return context->transaction->Put(key, value_);
+}
+
+}  // namespace cellar::table
