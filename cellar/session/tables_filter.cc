@@ -186,10 +186,50 @@ Status Print(const Filter& filter, std::string_view table, bool text_typed, std:
   return Status();
 }
 
+// "2024-02-29", "2024-02-29 12:00", "..T12:00:00.5", with a time zone "+01:00", "-08" or "Z" for
+// those that have one: what means the same whatever the settings and the time are.
+bool IsPlainDateTime(std::string_view text, TypeId type) {
+  size_t at = 0;
+  auto digits = [&](size_t least, size_t most) {
+    const size_t start = at;
+    while (at < text.size() && at - start < most && text[at] >= '0' && text[at] <= '9') ++at;
+    return at - start >= least;
+  };
+  auto take = [&](std::string_view any) {
+    if (at == text.size() || any.find(text[at]) == std::string_view::npos) return false;
+    ++at;
+    return true;
+  };
+  const bool date = digits(4, 4) && take("-") && digits(2, 2) && take("-") && digits(2, 2);
+  if (!date || type == TypeId::kDate) return date && at == text.size();
+  if (take(" T")) {
+    if (!digits(2, 2) || !take(":") || !digits(2, 2)) return false;
+    if (take(":") && !digits(2, 2)) return false;
+    if (take(".") && !digits(1, 6)) return false;
+  }
+  if (type == TypeId::kTimestamp) return at == text.size();
+  if (type != TypeId::kTimestamptz) return false;
+  if (take("Z")) return at == text.size();
+  return take("+-") && digits(2, 2) && (!take(":") || digits(2, 2)) && at == text.size();
+}
+
+// Is a literal's type the column's own?
+bool NamesType(std::string_view name, Type type) {
+  type.modifier = -1;
+  if (name == FormatType(type)) return true;
+  switch (type.id) {
+    case TypeId::kTimestamp: return name == "timestamp";
+    case TypeId::kTimestamptz: return name == "timestamptz";
+    default: return false;
+  }
+}
+
 // The literal as a value of the column that it is compared with, when the comparison is one of the
 // column's own type.
 std::optional<Datum> ComparedWith(const Filter& literal, Type type, Arena* arena) {
-  if (literal.op() != Op::kLiteral || !literal.literal_type().empty()) return std::nullopt;
+  if (literal.op() != Op::kLiteral) return std::nullopt;
+  if (!literal.literal_type().empty() && !NamesType(literal.literal_type(), type))
+    return std::nullopt;
   const Cell& cell = literal.literal();
   type.modifier = -1;  // a value that is too long for the column is compared as it is
   if (type.array) return std::nullopt;
@@ -211,13 +251,26 @@ std::optional<Datum> ComparedWith(const Filter& literal, Type type, Arena* arena
       break;
     case Cell::Kind::kText:
       // Blanks at the end of char(n) do not count; 'now' and the like are no constants.
-      if (type.id == TypeId::kBpchar || IsDateTime(type)) return std::nullopt;
+      if (type.id == TypeId::kBpchar) return std::nullopt;
+      if (IsDateTime(type) && !IsPlainDateTime(cell.bytes(), type.id)) return std::nullopt;
       break;
     case Cell::Kind::kNull: return std::nullopt;
   }
   Result<Datum> value = cell.To(type, arena);
   if (!value.ok() || value->is_null()) return std::nullopt;
   return *value;
+}
+
+std::optional<FilterOp> ScanOpOf(Op op, bool flipped) {
+  switch (op) {
+    case Op::kEqual: return FilterOp::kEqual;
+    case Op::kNotEqual: return FilterOp::kNotEqual;
+    case Op::kLess: return flipped ? FilterOp::kGreater : FilterOp::kLess;
+    case Op::kLessOrEqual: return flipped ? FilterOp::kGreaterOrEqual : FilterOp::kLessOrEqual;
+    case Op::kGreater: return flipped ? FilterOp::kLess : FilterOp::kGreater;
+    case Op::kGreaterOrEqual: return flipped ? FilterOp::kLessOrEqual : FilterOp::kGreaterOrEqual;
+    default: return std::nullopt;
+  }
 }
 
 class Cutter {
@@ -438,6 +491,44 @@ Result<BoundFilter> BindFilter(Session::Impl* s, const KnownTable& known, const 
     if (at == bound.columns.end()) bound.columns.push_back(id);
   });
   return bound;
+}
+
+std::vector<table::ColumnFilter> ScanFiltersOf(const Filter& filter,
+                                               const catalog::TableDescriptor& table,
+                                               Arena* arena) {
+  std::vector<table::ColumnFilter> filters;
+  auto column_of = [&](const Filter& node) -> const catalog::ColumnDescriptor* {
+    if (node.op() != Op::kColumn) return nullptr;
+    const catalog::ColumnDescriptor* column = table.FindColumn(node.column());
+    if (column == nullptr || column->hidden || !column->collation.empty()) return nullptr;
+    return codec::IsKeyType(column->type) ? column : nullptr;
+  };
+  auto add = [&](const Filter& conjunct) {
+    const std::vector<Filter>& args = conjunct.args();
+    if (conjunct.op() == Op::kIsNull || conjunct.op() == Op::kIsNotNull) {
+      const catalog::ColumnDescriptor* column = args.size() == 1 ? column_of(args[0]) : nullptr;
+      if (column == nullptr) return;
+      const FilterOp op = conjunct.op() == Op::kIsNull ? FilterOp::kIsNull : FilterOp::kIsNotNull;
+      filters.push_back({column->id, {op, Datum()}});
+      return;
+    }
+    if (args.size() != 2) return;
+    for (size_t side : {size_t{0}, size_t{1}}) {
+      const catalog::ColumnDescriptor* column = column_of(args[side]);
+      const std::optional<FilterOp> op = ScanOpOf(conjunct.op(), side == 1);
+      if (column == nullptr || !op) continue;
+      const std::optional<Datum> value = ComparedWith(args[1 - side], column->type, arena);
+      if (!value) continue;
+      filters.push_back({column->id, {*op, CopyDatum(*value, column->type, arena)}});
+      return;
+    }
+  };
+  if (filter.op() == Op::kAnd) {
+    for (const Filter& conjunct : filter.args()) add(conjunct);
+  } else {
+    add(filter);
+  }
+  return filters;
 }
 
 std::vector<KeyRange> RangesOf(const Filter& filter, const catalog::TableDescriptor& table,

@@ -236,6 +236,10 @@ struct BoundFilter {
 };
 Result<std::string> FilterText(const Filter& filter, std::string_view table);
 Result<BoundFilter> BindFilter(Session::Impl* s, const KnownTable& known, const Filter& filter);
+// Of the filter what a scan can decide by itself: comparisons of a column with a literal that have
+// to hold. Values lie in `arena`, or with the filter.
+std::vector<table::ColumnFilter> ScanFiltersOf(const Filter& filter,
+                                               const catalog::TableDescriptor& table, Arena* arena);
 // Ranges of the index's keys outside of which the filter is not true. Values lie in `arena`.
 std::vector<KeyRange> RangesOf(const Filter& filter, const catalog::TableDescriptor& table,
                                std::span<const codec::KeyColumn> columns,
@@ -248,6 +252,8 @@ Status CheckId(std::string_view idempotency_id);
 Result<std::optional<WriteResult>> ReadMarker(kv::Transaction* transaction, std::string_view id);
 Status WriteMarker(kv::Transaction* transaction, std::string_view id, bool committed,
                    const WriteResult& result);
+// Puts what SetCommitMarker set into a transaction that is about to commit changes of the catalog.
+Status MarkCommit(Session::Impl* s, kv::Transaction* transaction);
 Result<Outcome> ResolveMarker(kv::Engine* engine, std::string_view id);
 // Drops markers that are older than a day at that time, some of them.
 void SweepMarkers(kv::Engine* engine, int64_t now_micros);

@@ -456,6 +456,8 @@ Status ScannerImpl::Open(KnownTable* known, const ScanOptions& options) {
         part->index = place(filter_.columns[static_cast<size_t>(part->index)]);
     });
     evaluator_.emplace(filter_.expr.get());
+    // The scan passes over what does not meet these, and does not come back for that long.
+    if (!deadline_) spec_.filters = ScanFiltersOf(*options.filter, *table_, &arena_);
   }
   if (tokens_) {
     for (codec::ColumnId id : order_ids_) order_places_.push_back(place(id));

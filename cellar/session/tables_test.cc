@@ -423,6 +423,46 @@ TEST_F(TablesTest, KeyConditionsBecomeSpans) {
   EXPECT_EQ(examined(Col("a") >= 98 && Col("v") > 0), 20u);
   EXPECT_EQ(examined(1 > Col("a")), 10u);
   EXPECT_EQ(examined(Col("a").IsNull()), 0u);
+  // What is no key is decided by the scan.
+  EXPECT_EQ(examined(Col("v") == 500), 1u);
+  EXPECT_EQ(examined(Col("v") > 499 && 502 >= Col("v") && Col("b") != "k1"), 2u);
+  EXPECT_EQ(examined(Col("v") == 1 || Col("v") == 2), 1000u);
+}
+
+TEST_F(TablesTest, DatesBecomeSpans) {
+  for (const char* layout : {"row", "pages"}) {
+    db_.Run(
+        fmt::format("CREATE TABLE t (d date, s timestamp, z timestamptz, n int, "
+                    "PRIMARY KEY (d, n)) WITH (layout = {});"
+                    "CREATE INDEX t_s ON t (s); CREATE INDEX t_z ON t (z DESC)",
+                    layout));
+    db_.Run(
+        "INSERT INTO t SELECT date '2024-01-01' + i, timestamp '2024-01-01' + i * interval '1 h',"
+        " timestamptz '2024-01-01 00:00+00' + i * interval '1 h', i FROM "
+        "generate_series(0, 99) i");
+    std::shared_ptr<Table> table = OpenTable("/cellar/t");
+    auto found = [&](const std::string& index, const Filter& filter) {
+      auto scan = std::move(*table->Scan({.index = index, .filter = filter}));
+      uint64_t rows = 0;
+      while (const RowSet* batch = scan->NextBatch()) rows += batch->size();
+      EXPECT_TRUE(scan->status().ok()) << scan->status().ToString();
+      return std::pair(rows, scan->rows_examined());
+    };
+    const auto both = [](uint64_t rows) { return std::pair(rows, rows); };
+    EXPECT_EQ(found("", Col("d") == "2024-02-29"), both(1));
+    EXPECT_EQ(found("", Col("d") < Filter::Literal("2024-01-05", "date")), both(4));
+    EXPECT_EQ(found("t_s", Col("s") >= "2024-01-01 10:00" && Col("s") < "2024-01-01T12:30:00.5"),
+              both(3));
+    EXPECT_EQ(found("t_s", Col("s") == Filter::Literal("2024-01-02", "timestamp")), both(1));
+    EXPECT_EQ(found("t_z", Col("z") > "2024-01-04 03:00:00+01"), both(25));
+    EXPECT_EQ(found("t_z", Col("z") <= Filter::Literal("2024-01-01 05:00Z", "timestamptz")),
+              both(6));
+    // These depend on the settings and the time: rows are asked one by one.
+    EXPECT_EQ(found("t_z", Col("z") > "2024-01-04 03:00").second, 100u);
+    EXPECT_EQ(found("", Col("d") < "now"), std::pair(uint64_t{100}, uint64_t{100}));
+    EXPECT_EQ(found("", Col("d") < Filter::Literal("2024-01-05", "timestamp")).second, 100u);
+    db_.Run("DROP TABLE t");
+  }
 }
 
 // Every operation at random beside a map, and everything that is read beside SQL.

@@ -491,6 +491,7 @@ Status ReadKeys(Worker* worker, KnownTable* known, std::span<const KeySpan> span
         part->index = static_cast<int>(places[static_cast<size_t>(part->index)]);
     });
     evaluator.emplace(bound.expr.get());
+    spec.filters = ScanFiltersOf(*filter, table, arena);
   }
   for (const KeyRange& range : ranges) AppendSpans(range, order, &spec.spans);
   if (spec.spans.empty()) return Status();
