@@ -461,6 +461,7 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
 
   std::unique_ptr<TransactionState> transaction;
   bool in_block = false;
+  std::string commit_marker;    // SetCommitMarker; empty: none
   bool relaxed_commit = false;  // the next commit need not wait for the disk
   uint64_t last_commit_version = 0;
   bool commits_by_itself = true;  // the running statement, when no block is open

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/session/markers.h"
 #include "cellar/session/tables_internal.h"
 
 namespace cellar::session::tables {
@@ -108,6 +109,15 @@ Status WriteMarker(kv::Transaction* transaction, std::string_view id, bool commi
   return transaction->Put(HourKey(marker.hour, id), "");
 }
 
+Status MarkCommit(Session::Impl* s, kv::Transaction* transaction) {
+  CELLAR_TRY_ASSIGN(std::optional<WriteResult> before, ReadMarker(transaction, s->commit_marker));
+  if (before.has_value()) {
+    return SqlError(Code::kExists, kInvalidTransactionInitiation,
+                    "a transaction with this id has committed");
+  }
+  return WriteMarker(transaction, s->commit_marker, true, {});
+}
+
 Result<Outcome> ResolveMarker(kv::Engine* engine, std::string_view id) {
   CELLAR_TRY(CheckId(id));
   for (int attempt = 0;; ++attempt) {
@@ -161,3 +171,30 @@ void ForgetOldMarkers(kv::Engine* engine) {
 }
 
 }  // namespace cellar::session::tables
+
+namespace cellar::session {
+
+Status SetCommitMarker(Session* session, std::string id) {
+  CELLAR_TRY(tables::CheckId(id));
+  session->impl()->commit_marker = std::move(id);
+  return Status();
+}
+
+Result<bool> HasCommitted(Session* session, std::string_view id) {
+  CELLAR_TRY(tables::CheckId(id));
+  const std::unique_ptr<kv::Transaction> transaction = session->impl()->db->engine->Begin();
+  CELLAR_TRY_ASSIGN(std::optional<WriteResult> found, tables::ReadMarker(transaction.get(), id));
+  return found.has_value();
+}
+
+Status KeepCommitMarker(Session* session) {
+  Session::Impl* s = session->impl();
+  if (s->commit_marker.empty()) return Status();
+  const std::unique_ptr<kv::Transaction> transaction = s->db->engine->Begin();
+  CELLAR_TRY(tables::MarkCommit(s, transaction.get()));
+  CELLAR_TRY(transaction->Commit().status());
+  s->commit_marker.clear();
+  return Status();
+}
+
+}  // namespace cellar::session

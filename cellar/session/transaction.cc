@@ -4,6 +4,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
 #include "cellar/session/session_internal.h"
+#include "cellar/session/tables_internal.h"
 
 namespace cellar::session {
 namespace {
@@ -141,11 +142,19 @@ Status Session::Impl::Commit(ResultSink* sink) {
   std::unique_ptr<TransactionState> ending = std::move(transaction);
   in_block = false;
   failed = false;
+  const bool marks =
+      !commit_marker.empty() &&
+      (ending->roles != nullptr || (ending->editor != nullptr && ending->editor->changed()));
+  if (status.ok() && marks) status = tables::MarkCommit(this, ending->kv.get());
   if (status.ok()) {
     const bool durable = settings.hot().durable && !relaxed_commit;
     Result<uint64_t> version = ending->kv->Commit(kv::CommitOptions{durable});
     if (version.ok()) {
       last_commit_version = *version;
+      if (marks) {
+        commit_marker.clear();
+        tables::ForgetOldMarkers(db->engine.get());
+      }
       if (ending->editor != nullptr && ending->editor->changed()) {
         db->catalog->Publish(*ending->editor, *version);
         for (catalog::TableId id : ending->dropped_sequences) db->sequences->Remove(id);

@@ -7,6 +7,8 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/catalog_of.h"
+#include "cellar/session/discarding_sink.h"
+#include "cellar/session/markers.h"
 
 namespace cellar::rpc {
 namespace {
@@ -14,7 +16,7 @@ namespace {
 constexpr int kMaxAttempts = 10;
 
 // Keeps rows as texts.
-class TextSink : public session::ResultSink {
+class TextSink : public session::DiscardingSink {
  public:
   TextSink(session::Session* session, std::vector<std::string>* notices)
       : session_(session), notices_(notices) {}
@@ -36,23 +38,12 @@ class TextSink : public session::ResultSink {
     }
     return Status();
   }
-  Status OnComplete(std::string_view) override { return Status(); }
-  Status OnEmptyQuery() override { return Status(); }
   Status OnNotice(const session::Notice& notice) override {
     notices_->push_back(notice.message);
     return Status();
   }
-  Status OnParameter(std::string_view, std::string_view) override { return Status(); }
-  Status OnNotification(int32_t, std::string_view, std::string_view) override { return Status(); }
-  Status OnCopyIn(int, bool) override { return NoCopy(); }
-  Result<bool> ReadCopyData(std::string*) override { return NoCopy(); }
-  Status OnCopyOut(int, bool) override { return NoCopy(); }
-  Status OnCopyData(std::string_view) override { return NoCopy(); }
-  Status OnCopyOutEnd() override { return NoCopy(); }
 
  private:
-  static Status NoCopy() { return UnsupportedError("COPY has no client here"); }
-
   session::Session* session_;
   std::vector<std::string>* notices_;
   std::vector<Type> types_;
@@ -103,7 +94,20 @@ Status AdminCall::Enter(const std::string& database) {
   CELLAR_TRY_ASSIGN(identity_, services_->calls->Identify(*context_, database));
   CELLAR_TRY_ASSIGN(session_, services_->sessions(identity_));
   services_->watcher.Add(context_, session_.get());
-  return Status();
+  return id_.empty() || repeats_ ? Status() : session::SetCommitMarker(session_.get(), id_);
+}
+
+Result<bool> AdminCall::Repeats() {
+  if (id_.empty()) return false;
+  if (session_ == nullptr) CELLAR_TRY(Enter(""));
+  CELLAR_TRY_ASSIGN(repeats_, session::HasCommitted(session_.get(), id_));
+  return repeats_;
+}
+
+Status AdminCall::KeepId() {
+  if (id_.empty() || repeats_) return Status();
+  CELLAR_TRY_ASSIGN(const bool kept, session::HasCommitted(session_.get(), id_));
+  return kept ? Status() : session::KeepCommitMarker(session_.get());
 }
 
 catalog::SnapshotPtr AdminCall::Catalog() { return session::CatalogOf(session_.get()); }
@@ -116,7 +120,9 @@ Result<TextRows> AdminCall::Query(const std::string& statement) {
   return std::move(sink.rows);
 }
 
-Status AdminCall::Run(const std::string& statement) { return Query(statement).status(); }
+Status AdminCall::Run(const std::string& statement) {
+  return repeats_ ? Status() : Query(statement).status();
+}
 
 Status AdminCall::Atomically(const std::function<Status()>& work) {
   for (int attempt = 1;; ++attempt) {
@@ -142,7 +148,7 @@ Status AdminCall::RunAll(const std::vector<std::string>& statements) {
 
 Result<uint64_t> AdminCall::RunOrLeave(const std::string& statement, bool wait,
                                        const std::string& relation) {
-  if (wait) {
+  if (wait || repeats_) {
     CELLAR_TRY(Run(statement));
     return 0;
   }
@@ -199,7 +205,7 @@ Result<catalog::TablePtr> AdminCall::FindRelation(const Place& place) {
 }
 
 Status AdminCall::CheckVersion(uint64_t expected, uint64_t version) {
-  if (expected == 0 || expected == version) return Status();
+  if (expected == 0 || expected == version || repeats_) return Status();
   refused_ = true;
   return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
                   "it has been changed: its version is {}, not {}", version, expected)

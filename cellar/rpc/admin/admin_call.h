@@ -41,6 +41,9 @@ class AdminCall {
  public:
   AdminCall(AdminServices* services, grpc::ServerContext* context)
       : services_(services), context_(context) {}
+  // One that has an idempotency id, perhaps an empty one.
+  AdminCall(AdminServices* services, grpc::ServerContext* context, std::string id)
+      : services_(services), context_(context), id_(std::move(id)) {}
   ~AdminCall() { Leave(); }
   AdminCall(const AdminCall&) = delete;
   AdminCall& operator=(const AdminCall&) = delete;
@@ -50,6 +53,12 @@ class AdminCall {
   Status Enter(const std::string& database);
   const Identity& identity() const { return identity_; }
   catalog::SnapshotPtr Catalog();
+
+  // Whether a call with this id has made its change; from then on Run and what is made of it do
+  // nothing, and what is read is the answer. Errors: 22023, 0B000.
+  Result<bool> Repeats();
+  // After the change, in case that no commit has kept the id.
+  Status KeepId();
 
   Result<TextRows> Query(const std::string& statement);
   Status Run(const std::string& statement);
@@ -79,6 +88,8 @@ class AdminCall {
   std::unique_ptr<session::Session> session_;
   std::vector<std::string> notices_;
   bool refused_ = false;
+  std::string id_;
+  bool repeats_ = false;
 };
 
 }  // namespace cellar::rpc

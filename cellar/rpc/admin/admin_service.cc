@@ -182,13 +182,37 @@ class AdminService : public v1::Admin::Service {
                       Status (*handler)(AdminCall*, const Request&, Answer*)) {
     return Measure(context, [&]() -> Status {
       if constexpr (requires { request.idempotency_id(); }) {
-        if (!request.idempotency_id().empty()) {
-          return UnsupportedError("idempotency ids of changes of the catalog");
-        }
+        if (!request.idempotency_id().empty()) return Once(context, request, answer, handler);
       }
       AdminCall call(&services_, context);
       return handler(&call, request, answer);
     });
+  }
+
+  // A change is made by the first call with its id that commits. Further ones answer what is there
+  // by then, and nothing where that is gone.
+  template <typename Request, typename Answer>
+  Status Once(ServerContext* context, const Request& request, Answer* answer,
+              Status (*handler)(AdminCall*, const Request&, Answer*)) {
+    {
+      AdminCall call(&services_, context, request.idempotency_id());
+      CELLAR_TRY_ASSIGN(const bool repeats, call.Repeats());
+      Status status;
+      if (!repeats) {
+        status = handler(&call, request, answer);
+        if (status.ok()) return call.KeepId();
+        // Another call with the id may have come first.
+      }
+      CELLAR_TRY_ASSIGN(const bool done, call.Repeats());
+      if (!done) return status;
+    }
+    AdminCall again(&services_, context, request.idempotency_id());
+    CELLAR_TRY(again.Repeats().status());
+    answer->Clear();
+    const Status status = handler(&again, request, answer);
+    if (status.code() != Code::kNotFound) return status;
+    answer->Clear();
+    return Status();
   }
 
   AdminServices services_;

@@ -313,8 +313,60 @@ TEST_F(AdminTest, TablesAsTheyAreAskedFor) {
   EXPECT_EQ(Call(&Admin::Stub::CreateTable, create, &made), "42P07");
   create.set_if_not_exists(true);
   EXPECT_EQ(Call(&Admin::Stub::CreateTable, create, &made), "");
-  create.set_idempotency_id("x");
-  EXPECT_EQ(Call(&Admin::Stub::CreateTable, create, &made), "0A000");
+}
+
+TEST_F(AdminTest, AChangeSentAgainIsMadeOnce) {
+  v1::Table made;
+  v1::CreateTableRequest create = TableOf("/cellar/t");
+  create.set_idempotency_id("one");
+  ASSERT_EQ(Call(&Admin::Stub::CreateTable, create, &made), "") << detail_.message();
+  const uint64_t id = made.id();
+  ASSERT_EQ(Call(&Admin::Stub::CreateTable, create, &made), "") << detail_.message();
+  EXPECT_EQ(made.id(), id);
+  create.set_idempotency_id("two");
+  EXPECT_EQ(Call(&Admin::Stub::CreateTable, create, &made), "42P07");
+  create.set_idempotency_id(std::string(65, 'x'));
+  EXPECT_EQ(Call(&Admin::Stub::CreateTable, create, &made), "22023");
+
+  v1::UpdateTableRequest update;
+  update.mutable_table()->set_path("/cellar/t");
+  update.mutable_table()->set_comment("first");
+  update.mutable_table()->set_version(made.version());
+  update.mutable_update_mask()->add_paths("comment");
+  update.set_idempotency_id("comment");
+  ASSERT_EQ(Call(&Admin::Stub::UpdateTable, update, &table_), "") << detail_.message();
+  Sql("COMMENT ON TABLE t IS 'second'");
+  // Its version is not that of the request any more, and its comment is another's.
+  ASSERT_EQ(Call(&Admin::Stub::UpdateTable, update, &table_), "") << detail_.message();
+  EXPECT_EQ(table_.comment(), "second");
+
+  v1::MoveRequest move;
+  move.set_path("/cellar/t");
+  move.set_new_path("/cellar/u");
+  move.set_idempotency_id("move");
+  v1::ObjectName name;
+  ASSERT_EQ(Call(&Admin::Stub::Move, move, &name), "") << detail_.message();
+  ASSERT_EQ(Call(&Admin::Stub::Move, move, &name), "") << detail_.message();
+
+  v1::CreateRoleRequest role;
+  role.mutable_role()->set_name("r");
+  role.set_idempotency_id("role");
+  v1::Role answer;
+  ASSERT_EQ(Call(&Admin::Stub::CreateRole, role, &answer), "") << detail_.message();
+  ASSERT_EQ(Call(&Admin::Stub::CreateRole, role, &answer), "") << detail_.message();
+  EXPECT_EQ(answer.name(), "r");
+
+  v1::DropRequest drop;
+  drop.set_path("/cellar/u");
+  drop.set_idempotency_id("drop");
+  v1::Empty nothing;
+  ASSERT_EQ(Call(&Admin::Stub::Drop, drop, &nothing), "") << detail_.message();
+  Sql("CREATE TABLE u (a int)");
+  ASSERT_EQ(Call(&Admin::Stub::Drop, drop, &nothing), "") << detail_.message();
+  // A table that the call did not know stays.
+  v1::GetTableRequest get;
+  get.set_path("/cellar/u");
+  EXPECT_EQ(Call(&Admin::Stub::GetTable, get, &table_), "");
 }
 
 TEST_F(AdminTest, TextsStayWhatTheyAre) {

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/session/discarding_sink.h"
 
 namespace cellar::rpc {
 namespace {
@@ -68,33 +69,10 @@ void SessionWatcher::Loop() {
 
 // ---- BackgroundStatement ----
 
-namespace {
-
-class QuietSink : public session::ResultSink {
- public:
-  Status OnColumns(std::span<const session::ResultColumn>) override { return Status(); }
-  Status OnRows(const RowBatch&) override { return Status(); }
-  Status OnComplete(std::string_view) override { return Status(); }
-  Status OnEmptyQuery() override { return Status(); }
-  Status OnNotice(const session::Notice&) override { return Status(); }
-  Status OnParameter(std::string_view, std::string_view) override { return Status(); }
-  Status OnNotification(int32_t, std::string_view, std::string_view) override { return Status(); }
-  Status OnCopyIn(int, bool) override { return NoCopy(); }
-  Result<bool> ReadCopyData(std::string*) override { return NoCopy(); }
-  Status OnCopyOut(int, bool) override { return NoCopy(); }
-  Status OnCopyData(std::string_view) override { return NoCopy(); }
-  Status OnCopyOutEnd() override { return NoCopy(); }
-
- private:
-  static Status NoCopy() { return UnsupportedError("COPY has no client here"); }
-};
-
-}  // namespace
-
 BackgroundStatement::BackgroundStatement(std::unique_ptr<session::Session> session,
                                          std::string text)
     : session_(std::move(session)), thread_([this, text = std::move(text)] {
-        QuietSink sink;
+        session::DiscardingSink sink;
         Status status = RunStatement(session_.get(), text, &sink);
         std::lock_guard lock(mutex_);
         status_ = std::move(status);

@@ -123,6 +123,10 @@ class GrpcServer : public Server {
       server_.reset();
       return Status(Code::kUnavailable, fmt::format("cannot listen on {}", address));
     }
+    grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
+    for (const char* name : {"cellar.v1.Auth", "cellar.v1.Data"})
+      health->SetServingStatus(name, true);
+    if (!more_.empty()) health->SetServingStatus("cellar.v1.Admin", true);
     port_ = static_cast<uint16_t>(port);
     return Status();
   }
