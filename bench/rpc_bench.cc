@@ -1,6 +1,9 @@
 // The gRPC door beside a bare gRPC echo of the same sizes, in one process over loopback.
 //
-//   rpc_bench [DIRECTORY] [ROWS]     a store made there, by default in /tmp; 1,000,000 rows
+//   rpc_bench [DIRECTORY] [ROWS] [ETCD]   a store made there, by default in /tmp; 1,000,000 rows
+//
+// ETCD is the address of an etcd that runs by itself, one member, plain text, its data on the same
+// disk: its Range of one key and its Put are measured in turn with ours.
 //
 // Prints calls a second of Get (one row of four columns) and of the echo by 1 and 16 callers, Put
 // of one row with one index, and rows a second of a scan of the whole table through the client:
@@ -18,9 +21,11 @@
 #include <vector>
 
 #include "bench/echo.grpc.pb.h"
+#include "bench/etcd.grpc.pb.h"
 #include "cellar/client.h"
 #include "cellar/pgwire/backend.h"
 #include "cellar/rpc/server/server.h"
+#include "cellar/session/discarding_sink.h"
 #include "cellar/session/tables.h"
 #include "cellar/store/open.h"
 
@@ -97,7 +102,47 @@ Pace Rate(int callers, const Make& make) {
           (ProcessMicros() - cpu) / count};
 }
 
-void Run(const std::string& directory, int64_t rows) {
+// Calls to etcd of one row or key of about the sizes of ours.
+class Etcd {
+ public:
+  explicit Etcd(const std::string& target) {
+    for (size_t i = 0; i < ClientOptions().channels; ++i) {
+      grpc::ChannelArguments arguments;
+      arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+      stubs_.push_back(etcdserverpb::KV::NewStub(
+          grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments)));
+    }
+    for (int64_t key = 0; key < kKeys; ++key) Put(0, key);
+  }
+  void Put(size_t caller, int64_t key) {
+    etcdserverpb::PutRequest request;
+    etcdserverpb::PutResponse response;
+    request.set_key(KeyOf(key));
+    request.set_value(std::string(40, 'v'));
+    grpc::ClientContext context;
+    Done(stubs_[caller % stubs_.size()]->Put(&context, request, &response));
+  }
+  void Get(size_t caller, int64_t key) {
+    etcdserverpb::RangeRequest request;
+    etcdserverpb::RangeResponse response;
+    request.set_key(KeyOf(key));
+    grpc::ClientContext context;
+    Done(stubs_[caller % stubs_.size()]->Range(&context, request, &response));
+    if (response.kvs_size() != 1) std::exit(1);
+  }
+  static constexpr int64_t kKeys = 1000;
+
+ private:
+  static std::string KeyOf(int64_t key) { return fmt::format("/cellar/{:012}", key); }
+  static void Done(const grpc::Status& status) {
+    if (status.ok()) return;
+    fmt::print(stderr, "etcd: {}\n", status.error_message());
+    std::exit(1);
+  }
+  std::vector<std::unique_ptr<etcdserverpb::KV::Stub>> stubs_;
+};
+
+void Run(const std::string& directory, int64_t rows, const std::string& etcd_target) {
   std::filesystem::remove_all(directory);
   store::StoreOptions options;
   options.directory = directory;
@@ -105,23 +150,7 @@ void Run(const std::string& directory, int64_t rows) {
   auto embedded = Check(session::OpenTables(database.get(), {}));
   {
     auto session = Check(session::Session::Open(database.get(), {}));
-    class Quiet : public session::ResultSink {
-     public:
-      Status OnColumns(std::span<const session::ResultColumn>) override { return Status(); }
-      Status OnRows(const RowBatch&) override { return Status(); }
-      Status OnComplete(std::string_view) override { return Status(); }
-      Status OnEmptyQuery() override { return Status(); }
-      Status OnNotice(const session::Notice&) override { return Status(); }
-      Status OnParameter(std::string_view, std::string_view) override { return Status(); }
-      Status OnNotification(int32_t, std::string_view, std::string_view) override {
-        return Status();
-      }
-      Status OnCopyIn(int, bool) override { return Status(); }
-      Result<bool> ReadCopyData(std::string*) override { return false; }
-      Status OnCopyOut(int, bool) override { return Status(); }
-      Status OnCopyData(std::string_view) override { return Status(); }
-      Status OnCopyOutEnd() override { return Status(); }
-    } quiet;
+    session::DiscardingSink quiet;
     Check(session->ExecuteSimple(
         "CREATE TABLE t (id bigint PRIMARY KEY, v int, name text, at timestamptz)", &quiet));
     Check(session->ExecuteSimple(
@@ -205,15 +234,36 @@ void Run(const std::string& directory, int64_t rows) {
   });
   fmt::print("in the program: get {:.0f}/s ({:.2f} us)\n", inside.rate, 1e6 / inside.rate);
   auto written = Check(remote->OpenTable("/cellar/w"));
+  std::unique_ptr<Etcd> etcd;
+  if (!etcd_target.empty()) etcd = std::make_unique<Etcd>(etcd_target);
   for (int callers : {1, 16}) {
-    const Pace put = Rate(callers, [&](int i) {
-      return [&, i, n = int64_t{0}, record = written->NewRecord()]() mutable {
-        record.Set(size_t{0}, int64_t{i} * 100000000 + callers * 10000000 + n++);
-        record.Set(size_t{1}, n);
-        Check(written->Put(record).status());
-      };
-    });
-    fmt::print("{:2} callers: durable put with one index {:8.0f}/s\n", callers, put.rate);
+    std::vector<double> put, etcd_put, etcd_get;
+    for (int round = 0; round < kRounds; ++round) {
+      const int64_t first = (callers * kRounds + round) * int64_t{10000000};
+      put.push_back(Rate(callers, [&](int i) {
+                      return [&, n = first + int64_t{i} * 100000,
+                              record = written->NewRecord()]() mutable {
+                        record.Set(size_t{0}, n++);
+                        record.Set(size_t{1}, n % 1000);
+                        Check(written->Put(record).status());
+                      };
+                    }).rate);
+      if (etcd == nullptr) continue;
+      etcd_put.push_back(Rate(callers, [&](int i) {
+                           return [&, i, n = first + int64_t{i} * 100000]() mutable {
+                             etcd->Put(static_cast<size_t>(i), n++);
+                           };
+                         }).rate);
+      etcd_get.push_back(Rate(callers, [&](int i) {
+                           return [&, i, n = int64_t{0}]() mutable {
+                             etcd->Get(static_cast<size_t>(i), n++ % Etcd::kKeys);
+                           };
+                         }).rate);
+    }
+    fmt::print("{:2} callers: durable put with one index {:8.0f}/s\n", callers, Median(put));
+    if (etcd == nullptr) continue;
+    fmt::print("{:2} callers: etcd put {:8.0f}/s, range of one key {:8.0f}/s\n", callers,
+               Median(etcd_put), Median(etcd_get));
   }
   for (Table* from : {table.get(), local.get()}) {
     const auto start = Clock::now();
@@ -247,6 +297,6 @@ void Run(const std::string& directory, int64_t rows) {
 
 int main(int argc, char** argv) {
   cellar::bench::Run(argc > 1 ? argv[1] : "/tmp/cellar-rpc-bench",
-                     argc > 2 ? std::atoll(argv[2]) : 1000000);
+                     argc > 2 ? std::atoll(argv[2]) : 1000000, argc > 3 ? argv[3] : "");
   return 0;
 }

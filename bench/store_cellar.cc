@@ -8,7 +8,7 @@
 
 #include "bench/store.h"
 #include "cellar/catalog/catalog.h"
-#include "cellar/session/session.h"
+#include "cellar/session/discarding_sink.h"
 #include "cellar/store/open.h"
 #include "cellar/table/access.h"
 
@@ -52,9 +52,8 @@ struct Reading {
   }
 };
 
-class Sink : public session::ResultSink {
+class Sink : public session::DiscardingSink {
  public:
-  Status OnColumns(std::span<const session::ResultColumn>) override { return Status(); }
   Status OnRows(const RowBatch& batch) override {
     rows += static_cast<int64_t>(batch.size());
     if (batch.size() > 0 && batch.num_columns() > 0) {
@@ -65,11 +64,6 @@ class Sink : public session::ResultSink {
     reading.Add(batch);
     return Status();
   }
-  Status OnComplete(std::string_view) override { return Status(); }
-  Status OnEmptyQuery() override { return Status(); }
-  Status OnNotice(const session::Notice&) override { return Status(); }
-  Status OnParameter(std::string_view, std::string_view) override { return Status(); }
-  Status OnNotification(int32_t, std::string_view, std::string_view) override { return Status(); }
   Status OnCopyIn(int, bool) override { return Status(); }
   Result<bool> ReadCopyData(std::string* chunk) override {
     constexpr size_t kPieceBytes = 1 << 20;
@@ -78,9 +72,6 @@ class Sink : public session::ResultSink {
     chunk->resize(std::fread(chunk->data(), 1, kPieceBytes, copy));
     return !chunk->empty();
   }
-  Status OnCopyOut(int, bool) override { return Status(); }
-  Status OnCopyData(std::string_view) override { return Status(); }
-  Status OnCopyOutEnd() override { return Status(); }
 
   int64_t rows = 0, last_int = 0;
   double last_double = 0;

@@ -11,27 +11,12 @@
 #include <thread>
 
 #include "cellar/engines/rocksdb/rocks_engine.h"
+#include "cellar/session/discarding_sink.h"
 #include "cellar/session/jobs.h"
 #include "cellar/session/session.h"
 
 namespace cellar::session {
 namespace {
-
-class NullSink : public ResultSink {
- public:
-  Status OnColumns(std::span<const ResultColumn>) override { return Status(); }
-  Status OnRows(const RowBatch&) override { return Status(); }
-  Status OnComplete(std::string_view) override { return Status(); }
-  Status OnEmptyQuery() override { return Status(); }
-  Status OnNotice(const Notice&) override { return Status(); }
-  Status OnParameter(std::string_view, std::string_view) override { return Status(); }
-  Status OnNotification(int32_t, std::string_view, std::string_view) override { return Status(); }
-  Status OnCopyIn(int, bool) override { return Status(); }
-  Result<bool> ReadCopyData(std::string*) override { return false; }
-  Status OnCopyOut(int, bool) override { return Status(); }
-  Status OnCopyData(std::string_view) override { return Status(); }
-  Status OnCopyOutEnd() override { return Status(); }
-};
 
 template <typename T>
 T Must(Result<T> result) {
@@ -54,7 +39,7 @@ int Run(const std::string& directory, const std::string& statement, int kill_aft
   std::atomic<bool> stop = false;
   std::thread writer([&] {
     const auto session = Must(Session::Open(database.get(), {}));
-    NullSink sink;
+    DiscardingSink sink;
     for (int i = 0; !stop.load(); ++i) {
       // Conflicts and refusals are part of it.
       const std::string text = fmt::format(
@@ -66,7 +51,7 @@ int Run(const std::string& directory, const std::string& statement, int kill_aft
     }
   });
   const auto session = Must(Session::Open(database.get(), {}));
-  NullSink sink;
+  DiscardingSink sink;
   const Status status = session->ExecuteSimple(statement, &sink);
   stop = true;
   writer.join();
