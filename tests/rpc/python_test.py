@@ -195,6 +195,11 @@ class Python(harness.ServerTest):
         # Requests written by hand: an empty HealthCheckRequest, and "list services".
         check = self.channel.unary_unary("/grpc.health.v1.Health/Check")
         self.assertEqual(check(b""), b"\x08\x01")  # SERVING
+        for service in (b"cellar.v1.Auth", b"cellar.v1.Data", b"cellar.v1.Admin"):
+            self.assertEqual(check(b"\x0a" + bytes([len(service)]) + service), b"\x08\x01")
+        with self.assertRaises(grpc.RpcError) as caught:
+            check(b"\x0a\x04none")
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
         listing = self.channel.stream_stream(
             "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
         answer = next(listing(iter([b"\x3a\x00"])))

@@ -196,6 +196,8 @@ class DataService : public v1::Data::Service {
     const auto run = [&]() -> Status {
       Scope scope;
       CELLAR_TRY_ASSIGN(std::shared_ptr<Table> table, scope.Open(calls_, *context, *request));
+      const CallWatcher::Watch watch(&calls_->watcher(), context, &scope.cancel);
+      scope.options.cancel = &scope.cancel;
       LookupOptions options;
       if (request->max_rows() != 0) {
         options.max_rows = std::min(request->max_rows(), kMaxLookupRows);
