@@ -335,7 +335,6 @@ class TableLayer : public Store {
  public:
   explicit TableLayer(CellarStore* cellar)
       : engine_(cellar->database()->engine()),
-        tables_(engine_),
         name_(cellar->name() + "-table"),
         table_(cellar->shape().table) {}
   std::string name() const override { return name_; }
@@ -352,12 +351,14 @@ class TableLayer : public Store {
       return table->name == table_;
     });
     if (found == all.end()) Die("cellar: the table is absent");
-    return std::make_unique<TableClient>(engine_, &tables_, *found);
+    // Not the session's TableStore: what this one has learnt does not outlast its writes.
+    tables_.push_back(std::make_unique<table::TableStore>(engine_));
+    return std::make_unique<TableClient>(engine_, tables_.back().get(), *found);
   }
 
  private:
   kv::Engine* engine_;
-  table::TableStore tables_;
+  std::vector<std::unique_ptr<table::TableStore>> tables_;
   std::string name_, table_;
   std::unique_ptr<catalog::Catalog> catalog_;
 };

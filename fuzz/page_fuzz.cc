@@ -73,6 +73,8 @@ void ReadChunk(const codec::Chunk& chunk, Type type) {
   uint64_t single_sum = 0;
   bool all_single = true;
   for (uint32_t row = 0; row < rows; ++row) {
+    chunk.PrefetchRow(row);
+    chunk.PrefetchBytes(row);
     cellar::Result<Datum> value = chunk.Get(row, &arena);
     all_single = all_single && value.ok();
     if (value.ok()) single_sum = single_sum * 31 + cellar::HashDatum(*value, type);
@@ -140,6 +142,23 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (Type type : Types()) {
       codec::Chunk chunk;
       if (page.GetChunk(i, type, &chunk).ok()) ReadChunk(chunk, type);
+    }
+  }
+  // Chunks that were parsed before are those of their own type, and of no other.
+  for (Type type : Types()) {
+    std::vector<codec::Chunk> parsed(page.columns());
+    for (uint32_t i = 0; i < page.columns(); ++i) {
+      codec::Chunk chunk;
+      if (page.GetChunk(i, type, &chunk).ok()) parsed[i] = chunk;
+    }
+    codec::PageView view = page;
+    view.UseParsed(parsed);
+    for (uint32_t i = 0; i < page.columns(); ++i) {
+      for (Type other : {type, MakeType(TypeId::kInt8), MakeType(TypeId::kText)}) {
+        codec::Chunk chunk;
+        codec::Chunk again;
+        CELLAR_CHECK(page.GetChunk(i, other, &chunk).ok() == view.GetChunk(i, other, &again).ok());
+      }
     }
   }
   return 0;

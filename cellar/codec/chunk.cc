@@ -255,6 +255,26 @@ bool Chunk::FindBytes(uint32_t row, uint64_t* at, uint64_t* size) const {
   return *at + *size <= bytes_size_;
 }
 
+void Chunk::PrefetchBytes(uint32_t row) const {
+  if (row >= rows_) return;
+  if (encoding_ == ChunkEncoding::kDictionary) {
+    const uint64_t code = CodeAt(codes_, code_bits_, row);
+    if (code < entries_) __builtin_prefetch(Entry(static_cast<uint32_t>(code)).data());
+    return;
+  }
+  if (encoding_ != ChunkEncoding::kBytes && encoding_ != ChunkEncoding::kLetters) return;
+  uint64_t at, size;
+  if (!FindBytes(row, &at, &size) || size == 0) return;
+  uint64_t last = at + size - 1;
+  if (encoding_ == ChunkEncoding::kLetters) {
+    const uint32_t bits = LetterBits(entries_);
+    at = at / kLettersPerGroup * bits;
+    last = last / kLettersPerGroup * bits;
+  }
+  __builtin_prefetch(bytes_ + at);
+  __builtin_prefetch(bytes_ + last);
+}
+
 const char* Chunk::Text(uint64_t at, uint64_t size, Arena* arena) const {
   if (encoding_ != ChunkEncoding::kLetters) return bytes_ + at;
   if (size == 0) return bytes_;

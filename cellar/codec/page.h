@@ -60,6 +60,8 @@ class Chunk {
   // `type`. Values of numerics and arrays are checked when they are read.
   static Status Parse(std::string_view bytes, uint32_t rows, Type type, Chunk* out);
 
+  // Was it parsed without an error, as of this type?
+  bool IsOf(const Type& type) const { return rows_ != 0 && type_.SameKind(type); }
   ChunkEncoding encoding() const { return encoding_; }
   uint32_t rows() const { return rows_; }
   uint32_t null_count() const { return null_count_; }
@@ -94,8 +96,12 @@ class Chunk {
   void PrefetchRow(uint32_t row) const {
     if (codes_ != nullptr) __builtin_prefetch(codes_ + size_t{row} * code_bits_ / 8);
     if (nulls_ != nullptr) __builtin_prefetch(nulls_ + row / 8);
-    if (offsets_ != nullptr) __builtin_prefetch(offsets_ + size_t{row} / 16);
+    if (offsets_ == nullptr) return;
+    const bool dictionary = encoding_ == ChunkEncoding::kDictionary;
+    __builtin_prefetch(offsets_ + (dictionary ? 0 : size_t{row} / 16));
   }
+  // The next step, for chunks of bytes, once what PrefetchRow asked for is there.
+  void PrefetchBytes(uint32_t row) const;
   // By the header alone (and the dictionary).
   Verdict Judge(const ValueFilter& filter) const;
   // Clears mask[i] for rows first + i, i < count, that do not pass; on codes where possible.
@@ -168,14 +174,31 @@ class PageView {
   bool Covers(std::string_view ref) const { return fence().empty() || ref < fence(); }
   size_t size_bytes() const { return bytes_.size(); }
 
+  // Chunks parsed before, one for each column in the format's order, which GetChunk gives
+  // back; those that are none (IsOf) are parsed as ever. They outlive the view.
+  void UseParsed(std::span<const Chunk> chunks) {
+    parsed_ = chunks.size() == columns_ ? chunks.data() : nullptr;
+  }
+
   // Starts loading the header of a column's chunk.
   void PrefetchChunk(uint32_t column) const {
+    if (parsed_ != nullptr) {
+      const auto* chunk = reinterpret_cast<const char*>(parsed_ + (column < columns_ ? column : 0));
+      __builtin_prefetch(chunk);
+      __builtin_prefetch(chunk + sizeof(Chunk) / 2);
+      return;
+    }
     uint32_t start;
     std::memcpy(&start, offsets_ + 4 * size_t{column < columns_ ? column : 0}, sizeof start);
     __builtin_prefetch(bytes_.data() + start);
   }
   // Column i in the format's order. Errors: kCorruption.
   Status GetChunk(uint32_t column, Type type, Chunk* out) const;
+  // The same without a copy, if it was parsed before; else null.
+  const Chunk* Parsed(uint32_t column, const Type& type) const {
+    return parsed_ != nullptr && column < columns_ && parsed_[column].IsOf(type) ? parsed_ + column
+                                                                                 : nullptr;
+  }
 
   // kRefs: the encoded key of a row: `prefix` and `suffix` concatenated.
   std::string_view key_prefix() const { return key_prefix_; }
@@ -193,6 +216,7 @@ class PageView {
   std::string_view key_prefix_, key_suffixes_;
   const char* offsets_ = nullptr;  // u32 starts of the chunks, and where the last one ends
   const char* key_ends_ = nullptr;
+  const Chunk* parsed_ = nullptr;
   uint32_t rows_ = 0, columns_ = 0, format_id_ = 0;
   bool wide_keys_ = false;
   PageKeys keys_ = PageKeys::kInt;

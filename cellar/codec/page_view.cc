@@ -74,6 +74,10 @@ Status PageView::Parse(std::string_view bytes) {
 
 Status PageView::GetChunk(uint32_t column, Type type, Chunk* out) const {
   if (column >= columns_) return BadPage("it has too few columns");
+  if (const Chunk* parsed = Parsed(column, type); parsed != nullptr) {
+    *out = *parsed;
+    return Status();
+  }
   const size_t start = Load<uint32_t>(offsets_ + 4 * size_t{column});
   const size_t end = Load<uint32_t>(offsets_ + 4 * size_t{column} + 4);
   return Chunk::Parse(bytes_.substr(start, end - start), rows_, type, out);

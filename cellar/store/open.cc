@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "cellar/engines/rocksdb/rocks_engine.h"
+#include "cellar/session/page_cache.h"
 
 namespace cellar::store {
 namespace {
@@ -35,7 +36,12 @@ Result<std::unique_ptr<session::Database>> OpenDatabase(const StoreOptions& opti
   database.memory_limit_bytes = options.statement_memory_bytes;
   database.table_layout = OrEnvironment(options.table_layout, "CELLAR_DEFAULT_TABLE_LAYOUT");
   database.seal = OrEnvironment(options.seal, "CELLAR_SEAL");
-  return session::Database::Open(std::move(engine), database);
+  Result<std::unique_ptr<session::Database>> opened =
+      session::Database::Open(std::move(engine), database);
+  if (opened.ok() && options.cache_bytes != 0) {
+    session::LimitPageCache(opened->get(), options.cache_bytes / 2);
+  }
+  return opened;
 }
 
 }  // namespace cellar::store

@@ -421,6 +421,7 @@ Status Access::ClearTable(const TableDescriptor& table) {
     const codec::KeyRange rows = codec::PrefixRange(compiled->primary().prefix);
     CELLAR_TRY(transaction->AddReadConflict(rows.start, rows.end));
   }
+  impl_->context.GuardPages(table);
   const codec::KeyRange range = codec::PrefixRange(codec::TablePrefix(table.storage_id()));
   return impl_->context.transaction->DeleteRange(range.start, range.end);
 }

@@ -73,6 +73,7 @@ Status BulkPages::Start(std::string_view first) {
     CELLAR_TRY_ASSIGN(any, OpenPageOf(context_, *compiled_, first, &page));
   }
   context_->DirectoryOf(*compiled_).ExpectPages();
+  context_->DirectoryOf(*compiled_).Announce(any ? page.boundary : std::string(), {});
   if (!any) {
     packer_.emplace(compiled_, context_->transaction, "", "", kPageBytes);
   } else {

@@ -45,6 +45,7 @@ Status BuildIndexOf(AccessContext* context, const TablePtr& table, IndexId index
 
 Status ClearIndexOf(AccessContext* context, const TableDescriptor& table, IndexId index_id) {
   const IndexDescriptor* index = table.FindIndex(index_id);
+  if (index == nullptr || index->primary) context->GuardPages(table);
   uint32_t width = 1;
   if (index != nullptr && index->primary) width = codec::kIndexIdsOfPrimary;
   if (index != nullptr && IsBeingBuilt(*index)) width = kIndexIdsOfBuild;

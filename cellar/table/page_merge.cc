@@ -9,6 +9,8 @@ namespace {
 
 // Long rows are held in memory until all before them have been handed out.
 constexpr size_t kLongBytesAtOnce = 1 << 20;
+// So many pages come from the cursor before the directory is asked again.
+constexpr size_t kCursorPages = 16;
 
 std::string WithoutPrefix(std::string_view key, std::string_view prefix) {
   return key.starts_with(prefix) ? std::string(key.substr(prefix.size())) : std::string();
@@ -34,23 +36,12 @@ Status PageMerge::Open() {
   // The snapshot is taken; only now may the directory be believed.
   CELLAR_TRY_ASSIGN(const bool pages, MayHavePages(context_, *table_));
   pages_ended_ = !pages;
+  snapshot_ = context_->transaction->snapshot_version();
+  page_writes_ = context_->page_writes;
   return pages ? OpenPages() : Status();
 }
 
 Status PageMerge::OpenPages() {
-  kv::ScanOptions options;
-  options.reverse = reverse_;
-  options.fill_cache = options_.fill_cache;
-  options.mode = kv::ReadMode::kSnapshot;
-  // Where own writes are merged, a page comes at a time.
-  options.block_bytes = options.first_block_bytes = 1;
-  std::string start = table_->page_prefix();
-  std::string end = table_->page_prefix();
-  if (high_bound_.empty()) {
-    end = codec::PrefixEnd(table_->page_prefix());
-  } else {
-    end += high_bound_;
-  }
   if (!reverse_ && !low_bound_.empty()) {
     // The page that is responsible for the start of the range begins before it.
     if (!context_->DirectoryOf(*table_).Find(low_bound_, &first_boundary_)) {
@@ -64,8 +55,28 @@ Status PageMerge::OpenPages() {
     } else {
       check_first_ = true;
     }
+  }
+  behind_ = false;
+  return OpenPageCursor(first_boundary_);
+}
+
+Status PageMerge::OpenPageCursor(std::string_view boundary) {
+  kv::ScanOptions options;
+  options.reverse = reverse_;
+  options.fill_cache = options_.fill_cache;
+  options.mode = kv::ReadMode::kSnapshot;
+  // Where own writes are merged, a page comes at a time.
+  options.block_bytes = options.first_block_bytes = 1;
+  std::string start = table_->page_prefix();
+  std::string end = table_->page_prefix();
+  if (high_bound_.empty()) {
+    end = codec::PrefixEnd(table_->page_prefix());
+  } else {
+    end += high_bound_;
+  }
+  if (!boundary.empty()) {
     start.clear();
-    AppendPageKey(*table_, first_boundary_, &start);
+    AppendPageKey(*table_, boundary, &start);
   }
   CELLAR_TRY_ASSIGN(page_cursor_, context_->transaction->Scan(start, end, options));
   return Status();
@@ -81,6 +92,13 @@ Status PageMerge::LoadPage() {
     return Status();
   }
   CELLAR_TRY(context_->CheckCancel());
+  if (behind_ && !EndsBefore(joint_)) {
+    pages_ended_ = true;
+    page_cursor_.reset();
+    return Status();
+  }
+  if (TakeCached()) return EnterPage();
+  CELLAR_TRY(CatchUp());
   ++context_->stats.trips;
   CELLAR_TRY_ASSIGN(const bool more, page_cursor_->NextView(&key, &value));
   if (check_first_) {
@@ -102,12 +120,53 @@ Status PageMerge::LoadPage() {
   Result<std::string_view> boundary = BoundaryOf(*table_, key);
   if (!boundary.ok()) return DamagedPage(*table_, {}, boundary.status());
   open_.boundary.assign(*boundary);
+  open_.cached.reset();
+  ++from_cursor_;
   context_->stats.bytes_read += key.size() + value.size();
-  Status status = open_.view.Parse(value);
-  if (status.ok()) {
-    page_ = &open_;
-    status = CheckJoint();
+  if (Status status = open_.view.Parse(value); !status.ok()) {
+    return DamagedPage(*table_, open_.boundary, status);
   }
+  if (options_.fill_cache) OfferPage(context_, *table_, key, open_.boundary);
+  return EnterPage();
+}
+
+bool PageMerge::TakeCached() {
+  if (reverse_) return false;
+  // After a miss others are likely, and every change of way costs a seek.
+  if (!behind_ && from_cursor_ % kCursorPages != 0) return false;
+  if (joined_ && !EndsBefore(joint_)) return false;
+  const std::string& next = joined_ ? joint_ : first_boundary_;
+  open_.cached = context_->DirectoryOf(*table_).PageAt(next, snapshot_);
+  if (open_.cached == nullptr) return false;
+  open_.boundary = next;
+  open_.view = open_.cached->view();
+  check_first_ = false;
+  behind_ = true;
+  return true;
+}
+
+Status PageMerge::CatchUp() {
+  if (!behind_) return Status();
+  behind_ = false;
+  from_cursor_ = 0;
+  if (context_->page_writes == page_writes_ &&
+      context_->transaction->snapshot_version() == snapshot_) {
+    return OpenPageCursor(joint_);
+  }
+  // What a new cursor would show has changed; the old one shows what this merge began with.
+  std::string last;
+  AppendPageKey(*table_, open_.boundary, &last);
+  std::string_view key, value;
+  bool more = true;
+  while (more && key != last) {
+    CELLAR_TRY_ASSIGN(more, page_cursor_->NextView(&key, &value));
+  }
+  return Status();
+}
+
+Status PageMerge::EnterPage() {
+  page_ = &open_;
+  Status status = CheckJoint();
   if (status.ok()) status = BoundPage();
   if (!status.ok()) return DamagedPage(*table_, open_.boundary, status);
   context_->stats.rows_read += high_ - low_;

@@ -57,6 +57,15 @@ class PageMerge {
 
   Status Open();
   Status OpenPages();
+  // Opens the cursor of pages from the page that begins at `boundary`, whose key is passed over if
+  // it is not there.
+  Status OpenPageCursor(std::string_view boundary);
+  // Upwards: is the page that comes next kept at hand? It is then open_.
+  bool TakeCached();
+  // Puts the cursor in front of the page that comes next.
+  Status CatchUp();
+  // open_ is a page of the range; checks and bounds it.
+  Status EnterPage();
   bool NeedsPage() const { return page_ == nullptr && !pages_ended_; }
   bool NeedsBlock() const { return delta_at_ == delta_.size() && !delta_ended_; }
   Status LoadPage();
@@ -98,6 +107,12 @@ class PageMerge {
   PagePlace place_;
 
   std::unique_ptr<kv::Cursor> page_cursor_;
+  // Pages kept at hand are passed over without the cursor. It is then behind, and is opened anew
+  // when it is needed, unless that would show what was committed or written since Open.
+  bool behind_ = false;
+  uint64_t snapshot_ = 0;
+  uint32_t page_writes_ = 0;
+  size_t from_cursor_ = 0;  // pages in a row
   OpenPage open_;
   OpenPage* page_ = nullptr;
   bool pages_ended_ = false;

@@ -73,6 +73,29 @@ Result<bool> OpenPageBelow(AccessContext* context, const CompiledTable& table, s
 
 }  // namespace
 
+static void KeepPage(AccessContext* context, const CompiledTable& table, OpenPage* page) {
+  PageDirectory& directory = context->DirectoryOf(table);
+  if (!context->keep_pages || directory.cache() == nullptr || !directory.cache()->Admits()) return;
+  std::shared_ptr<CachedPage> kept =
+      CachedPage::Make(table, std::move(page->pin), page->view, directory.cache());
+  if (kept == nullptr) return;
+  page->view = kept->view();
+  page->cached = kept;
+  directory.Keep(page->boundary, context->transaction->snapshot_version(), std::move(kept));
+}
+
+void OfferPage(AccessContext* context, const CompiledTable& table, std::string_view page_key,
+               std::string_view boundary) {
+  PageDirectory& directory = context->DirectoryOf(table);
+  if (!context->keep_pages || directory.cache() == nullptr || !directory.cache()->HasRoom()) return;
+  OpenPage again;
+  // An error is the next reader's: this one has the page.
+  Result<bool> found = context->transaction->Get(page_key, &again.pin, kv::ReadMode::kSnapshot);
+  if (!found.ok() || !*found || !again.view.Parse(again.pin.view()).ok()) return;
+  again.boundary = boundary;
+  KeepPage(context, table, &again);
+}
+
 void AppendPageKey(const CompiledTable& table, std::string_view boundary, std::string* key) {
   key->append(table.page_prefix());
   if (boundary.empty()) return codec::FinishKey(key);
@@ -184,7 +207,15 @@ Status RequireNoPages(AccessContext* context, const CompiledTable& table) {
 Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std::string_view ref,
                         OpenPage* page) {
   PageDirectory& directory = context->DirectoryOf(table);
-  if (directory.Find(ref, &page->boundary)) {
+  page->cached.reset();
+  const uint64_t snapshot = context->transaction->snapshot_version();
+  if (directory.Find(ref, snapshot, &page->boundary, &page->cached)) {
+    if (page->cached != nullptr && page->cached->view().Covers(ref)) {
+      page->view = page->cached->view();
+      ++context->stats.rows_read;
+      return true;
+    }
+    page->cached.reset();
     std::string key;
     AppendPageKey(table, page->boundary, &key);
     CELLAR_TRY_ASSIGN(const bool found, context->Get(key, &page->pin, kv::ReadMode::kSnapshot));
@@ -192,7 +223,10 @@ Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std:
       if (Status status = page->view.Parse(page->pin.view()); !status.ok()) {
         return DamagedPage(table, page->boundary, status);
       }
-      if (page->view.Covers(ref)) return true;
+      if (page->view.Covers(ref)) {
+        KeepPage(context, table, page);
+        return true;
+      }
     } else {
       directory.Forget(page->boundary);
     }
@@ -305,13 +339,25 @@ Status RowFetcher::FetchFromPages(AccessContext* context, const CompiledTable& t
 
   // All pages that the directory names, in one trip.
   PageDirectory& directory = context->DirectoryOf(table);
+  const uint64_t snapshot = context->transaction->snapshot_version();
   std::string boundary, keys;
   std::vector<size_t> ends;
   for (uint32_t place : order) {
-    if (!directory.Find(ref_of(place), &boundary)) continue;
+    const std::string_view ref = ref_of(place);
+    if (!pages_.empty() && pages_.back()->cached != nullptr && pages_.back()->view.Covers(ref)) {
+      continue;
+    }
+    std::shared_ptr<const CachedPage> cached;
+    if (!directory.Find(ref, snapshot, &boundary, &cached)) continue;
     if (!pages_.empty() && pages_.back()->boundary == boundary) continue;
     pages_.push_back(std::make_unique<OpenPage>());
     pages_.back()->boundary = boundary;
+    if (cached != nullptr) {
+      pages_.back()->view = cached->view();
+      pages_.back()->cached = std::move(cached);
+      ++context->stats.rows_read;
+      continue;
+    }
     AppendPageKey(table, boundary, &keys);
     ends.push_back(keys.size());
   }
@@ -323,14 +369,18 @@ Status RowFetcher::FetchFromPages(AccessContext* context, const CompiledTable& t
   std::vector<uint8_t> there;
   CELLAR_TRY(context->MultiGet(page_keys, &pins, &there, kv::ReadMode::kSnapshot));
   size_t kept = 0;
-  for (size_t i = 0; i < pages_.size(); ++i) {
-    if (!there[i]) {
-      directory.Forget(pages_[i]->boundary);
-      continue;
-    }
-    pages_[i]->pin = std::move(pins[i]);
-    if (Status status = pages_[i]->view.Parse(pages_[i]->pin.view()); !status.ok()) {
-      return DamagedPage(table, pages_[i]->boundary, status);
+  for (size_t i = 0, read = 0; i < pages_.size(); ++i) {
+    if (pages_[i]->cached == nullptr) {
+      const size_t at = read++;
+      if (!there[at]) {
+        directory.Forget(pages_[i]->boundary);
+        continue;
+      }
+      pages_[i]->pin = std::move(pins[at]);
+      if (Status status = pages_[i]->view.Parse(pages_[i]->pin.view()); !status.ok()) {
+        return DamagedPage(table, pages_[i]->boundary, status);
+      }
+      KeepPage(context, table, pages_[i].get());
     }
     if (kept != i) pages_[kept] = std::move(pages_[i]);
     ++kept;

@@ -10,18 +10,25 @@
 #include <vector>
 
 #include "cellar/table/compiled.h"
+#include "cellar/table/page_cache.h"
 #include "cellar/table/page_directory.h"
 #include "cellar/table/reader.h"
 
 namespace cellar::table {
 
-// A page that was read; the view points into the pinned bytes. Stays where it is.
+// A page that was read; the view points into the pinned bytes, or those of a page kept at hand.
+// Stays where it is.
 struct OpenPage {
   std::string boundary;
   kv::PinnedValue pin;
+  std::shared_ptr<const CachedPage> cached;
   codec::PageView view;
 };
 
+// A scan has read a page through its cursor: if there is room, it is read once more, to be kept at
+// hand. Cost: a Get of a page just read.
+void OfferPage(AccessContext* context, const CompiledTable& table, std::string_view page_key,
+               std::string_view boundary);
 // The key of the page that begins at `boundary` (a RowRef; empty: the first page).
 void AppendPageKey(const CompiledTable& table, std::string_view boundary, std::string* key);
 // The other way; borrowed. Errors: kCorruption.
@@ -54,8 +61,8 @@ Result<bool> MayHavePages(AccessContext* context, const CompiledTable& table);
 Status RequireNoPages(AccessContext* context, const CompiledTable& table);
 
 // Opens the page that is responsible for `ref`; false when the table has no pages. Pages are read
-// without tracking: they change no meaning (README). Cost: a Get; a short scan when the directory
-// does not know the page.
+// without tracking: they change no meaning (README). Cost: 0.1 us when the page is kept at hand; a
+// Get when the directory knows it; else a short scan.
 Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std::string_view ref,
                         OpenPage* page);
 

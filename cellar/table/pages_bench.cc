@@ -77,6 +77,7 @@ struct Fixture {
   }
   ~Fixture() {
     catalog.reset();
+    tables.reset();
     engine.reset();
     std::filesystem::remove_all(directory);
   }

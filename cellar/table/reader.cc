@@ -85,7 +85,19 @@ bool AccessContext::LeasePages(const CompiledTable& table) {
                   store->engine());
   if (transaction->snapshot_version() < directory.written_version()) return false;
   leases_.push_back({&directory, std::move(lease)});
+  ++page_writes;
   return true;
+}
+
+void AccessContext::GuardPages(const TableDescriptor& table) {
+  if (store == nullptr || table.layout != catalog::Layout::kPages || table.indexes.empty()) return;
+  ++page_writes;
+  std::shared_ptr<PageDirectory> directory =
+      store->DirectoryOf(table.storage_id(), table.primary().id);
+  for (const PageBarrier& barrier : barriers_) {
+    if (barrier.directory() == directory.get()) return;
+  }
+  barriers_.emplace_back(std::move(directory), store->engine());
 }
 
 Status AccessContext::FlushBulk() { return bulk_pages == nullptr ? Status() : bulk_pages->Flush(); }

@@ -42,6 +42,14 @@ struct AccessContext {
   // Takes the right to write the table's pages, until the context ends. False: somebody else has
   // it, or has had it since the snapshot of this transaction.
   bool LeasePages(const CompiledTable& table);
+  // Call before this transaction deletes pages of the table without a lease; until the context
+  // ends.
+  void GuardPages(const TableDescriptor& table);
+  // Goes up whenever this transaction is about to write pages: what is kept at hand is no longer
+  // what it sees.
+  uint32_t page_writes = 0;
+  // Pages that are read are kept at hand for others.
+  bool keep_pages = true;
   // Of the bulk load that is going on: what it has taken must show in reads.
   std::unique_ptr<BulkPages> bulk_pages;
   Status FlushBulk();
@@ -61,6 +69,7 @@ struct AccessContext {
     PageLease lease;
   };
   std::vector<HeldLease> leases_;
+  std::vector<PageBarrier> barriers_;
 };
 
 // Which values of rows somebody wants to read: long ones are fetched only if they are wanted.

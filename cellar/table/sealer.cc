@@ -188,6 +188,8 @@ class Step {
   // Packs the rows of a group and refs_[first, end) over them, and takes these out of the delta.
   Status Rewrite(Group* group, size_t first, size_t end, SealStep* out) {
     writes_ = true;
+    PageDirectory& directory = context_->DirectoryOf(*table_);
+    directory.Announce(group->begin, group->end);
     PagePacker packer(table_, context_->transaction, group->begin, group->end, options_.page_bytes);
     std::string delta_end;
     if (end > first) AfterRef(refs_[end - 1], &delta_end);
@@ -202,6 +204,7 @@ class Step {
       CELLAR_TRY_ASSIGN(const bool any, OpenPageOf(context_, *table_, group->end, &page));
       if (!any || page.boundary != group->end) break;
       CELLAR_TRY(AddPage(page, &neighbour));
+      directory.Announce(neighbour.begin, neighbour.end);
       CELLAR_TRY(Merge(neighbour, {}, &packer));
       packer.MoveEnd(neighbour.end);
       group->end = neighbour.end;
@@ -340,6 +343,7 @@ Result<SealStep> Sealer::Step(const TablePtr& table, const SealOptions& options,
   AccessContext context;
   context.transaction = transaction.get();
   context.store = store_;
+  context.keep_pages = false;
   // Set before anything is written, so that whoever finds "no pages" has a snapshot without them.
   directory->ExpectPages();
   const bool contended = directory->contended.load(std::memory_order_relaxed);

@@ -9,6 +9,7 @@
 #include "cellar/codec/page.h"
 #include "cellar/codec/row.h"
 #include "cellar/table/access.h"
+#include "cellar/table/page_cache.h"
 #include "cellar/table/page_directory.h"
 #include "cellar/table/writer.h"
 
@@ -67,6 +68,7 @@ struct TableStore::Impl {
   std::map<uint64_t, std::unique_ptr<Ids>> ids;
   std::map<std::pair<uint64_t, bool>, Density> densities;  // by table; true: of its pages
   std::map<std::pair<uint64_t, uint32_t>, std::shared_ptr<PageDirectory>> directories;
+  std::shared_ptr<PageCache> pages = std::make_shared<PageCache>(PageCache::DefaultBytes());
 
   Result<int64_t> TakeBlock(codec::TableId table, uint64_t count);
   Result<Density> Sample(const codec::KeyRange& range, bool pages, bool* exact);
@@ -83,7 +85,7 @@ kv::Engine* TableStore::engine() const { return impl_->engine; }
 std::shared_ptr<PageDirectory> TableStore::DirectoryOf(codec::TableId table, IndexId primary) {
   std::lock_guard lock(impl_->mutex);
   std::shared_ptr<PageDirectory>& slot = impl_->directories[{table.value, primary.value}];
-  if (slot == nullptr) slot = std::make_shared<PageDirectory>();
+  if (slot == nullptr) slot = std::make_shared<PageDirectory>(impl_->pages);
   return slot;
 }
 

@@ -1,6 +1,7 @@
 // Rows of pages, patches and packed rows on their way into batches.
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "cellar/codec/patch.h"
 #include "cellar/table/pages.h"
@@ -70,18 +71,28 @@ Status ScanCodec::DecodePageColumns(const codec::PageView& page, size_t count, s
                                     RowAt&& row_at) const {
   CELLAR_TRY_ASSIGN(const PagePlan* plan, PlanOf(page));
   // A few columns at a time: first all headers, then all values are under way before one is used.
-  std::array<codec::Chunk, kColumnsAtOnce> chunks;
+  std::optional<std::array<codec::Chunk, kColumnsAtOnce>> scratch;
+  std::array<const codec::Chunk*, kColumnsAtOnce> chunks;
   for (size_t first = 0; first < plan->steps.size(); first += kColumnsAtOnce) {
     const size_t end = std::min(first + kColumnsAtOnce, plan->steps.size());
     for (size_t i = first; i < end; ++i) page.PrefetchChunk(plan->steps[i].chunk);
     for (size_t i = first; i < end; ++i) {
       const PagePlan::Step& step = plan->steps[i];
-      CELLAR_TRY(page.GetChunk(step.chunk, step.type, &chunks[i - first]));
-      if (count != 0) chunks[i - first].PrefetchRow(row_at(0));
+      const codec::Chunk*& chunk = chunks[i - first];
+      chunk = page.Parsed(step.chunk, step.type);
+      if (chunk == nullptr) {
+        if (!scratch.has_value()) scratch.emplace();
+        CELLAR_TRY(page.GetChunk(step.chunk, step.type, &(*scratch)[i - first]));
+        chunk = &(*scratch)[i - first];
+      }
+      if (count != 0) chunk->PrefetchRow(row_at(0));
+    }
+    if (count == 1) {
+      for (size_t i = first; i < end; ++i) chunks[i - first]->PrefetchBytes(row_at(0));
     }
     for (size_t i = first; i < end; ++i) {
       ColumnVector* column = &batch->column(plan->steps[i].position);
-      const codec::Chunk& chunk = chunks[i - first];
+      const codec::Chunk& chunk = *chunks[i - first];
       CELLAR_TRY(decode(chunk, column));
       if ((copy || copy_) && column->physical() == Physical::kBytes && chunk.borrows_page()) {
         CopyBytes(first_row, count, column, batch->arena());

@@ -59,6 +59,7 @@ struct Fixture {
   ~Fixture() {
     raw.reset();
     catalog.reset();
+    tables.reset();
     engine.reset();
     std::filesystem::remove_all(directory);
   }
