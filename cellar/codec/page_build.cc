@@ -299,7 +299,7 @@ void Builder::AppendDictionary() {
 // The share of the first bytes that a block compressor would replace by references to earlier ones:
 // those of repeated words of four bytes.
 double RepeatedShare(const std::string_view* values, size_t rows) {
-  constexpr size_t kSampleBytes = 4096, kWord = 4, kSlots = 1024;
+  constexpr size_t kSampleBytes = 4096, kWord = 4, kSlots = 1024, kPatience = 128;
   char sample[kSampleBytes];
   size_t size = 0;
   for (size_t i = 0; i < rows && size < kSampleBytes; ++i) {
@@ -309,15 +309,18 @@ double RepeatedShare(const std::string_view* values, size_t rows) {
   }
   uint16_t places[kSlots] = {};
   size_t repeated = 0;
+  size_t missed = 0;
   for (size_t at = 0; at + kWord <= size;) {
     const auto word = Load<uint32_t>(sample + at);
     uint16_t& place = places[word * 2654435761U >> 22];
     const size_t before = place;
     place = static_cast<uint16_t>(at);
     if (before >= at || Load<uint32_t>(sample + before) != word) {
-      ++at;
+      // Where nothing repeats itself, fewer places are tried, as compressors do.
+      at += 1 + missed++ / kPatience;
       continue;
     }
+    missed = 0;
     size_t n = kWord;
     while (at + n < size && sample[before + n] == sample[at + n]) ++n;
     repeated += n;
@@ -332,11 +335,17 @@ bool Builder::FindLetters(const std::string_view* values, uint64_t total) {
   constexpr uint64_t kLeastBytes = 512;
   // A repeated byte costs a compressor about a third of what it replaces.
   constexpr double kCompressed = 0.7;
+  // After so many bytes, do they have too many different ones already?
+  constexpr size_t kFirstLook = 1024;
   if (total < kLeastBytes || total > UINT32_MAX - kLettersPerGroup) return false;
   bool there[256] = {};
+  size_t looked_at = 0;
   for (size_t i = 0; i < rows_; ++i) {
     if (is_null(i)) continue;
     for (char c : values[i]) there[static_cast<uint8_t>(c)] = true;
+    const bool look = looked_at < kFirstLook && looked_at + values[i].size() >= kFirstLook;
+    looked_at += values[i].size();
+    if (look && std::count(there, there + 256, true) > ptrdiff_t{kMaxLetters}) return false;
   }
   letter_count_ = 0;
   for (size_t c = 0; c < 256; ++c) {
@@ -358,16 +367,28 @@ void Builder::PackLetters(const std::string_view* values, uint64_t total) {
   char* to = Grow(out_, LettersBytes(bits, total));
   uint64_t group = 0;
   uint32_t filled = 0;
+  const auto add = [&](uint8_t c) {
+    group |= uint64_t{letter_codes_[c]} << (filled * bits);
+    if (++filled < kLettersPerGroup) return;
+    Store(group, to);
+    to += bits;
+    group = 0;
+    filled = 0;
+  };
   for (size_t i = 0; i < rows_; ++i) {
     if (is_null(i)) continue;
-    for (char c : values[i]) {
-      group |= uint64_t{letter_codes_[static_cast<uint8_t>(c)]} << (filled * bits);
-      if (++filled < kLettersPerGroup) continue;
-      Store(group, to);
+    const auto* from = reinterpret_cast<const uint8_t*>(values[i].data());
+    const uint8_t* const end = from + values[i].size();
+    while (filled != 0 && from != end) add(*from++);
+    for (; end - from >= static_cast<ptrdiff_t>(kLettersPerGroup); from += kLettersPerGroup) {
+      uint64_t whole = 0;
+      for (uint32_t k = 0; k < kLettersPerGroup; ++k) {
+        whole |= uint64_t{letter_codes_[from[k]]} << (k * bits);
+      }
+      Store(whole, to);
       to += bits;
-      group = 0;
-      filled = 0;
     }
+    while (from != end) add(*from++);
   }
   if (filled > 0) Store(group, to);
 }
