@@ -6,6 +6,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/copy_format.h"
 #include "cellar/session/session_internal.h"
+#include "cellar/session/still_current.h"
 #include "cellar/sql/parser/deparse.h"
 
 namespace cellar::session {
@@ -340,6 +341,7 @@ Status CopyTo(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& op
   bool begun = false;
   while (true) {
     CELLAR_TRY_ASSIGN(const RowBatch* batch, execution->Next());
+    if (!begun) CELLAR_TRY(CheckStillCurrent(s, plan->tables));
     if (!begun) {  // the first batch is there: errors before it need no CopyOut
       begun = true;
       if (file == nullptr) {

@@ -4,6 +4,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
+#include "cellar/session/foreign_key_types.h"
 #include "cellar/session/index_parts.h"
 #include "cellar/session/row_converter.h"
 #include "cellar/session/zones.h"
@@ -532,6 +533,31 @@ Status Ddl::ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr*
                     "cannot alter type of a column used by a generated column")
         .WithDetail(fmt::format("Column \"{}\" is used by generated column \"{}\".", command.name,
                                 other.name));
+  }
+  const auto check_keys = [&](const catalog::TableDescriptor& holder) -> Status {
+    for (const catalog::ForeignKey& key : holder.foreign_keys) {
+      catalog::TablePtr other;
+      const bool to_itself = key.referenced_table.value == 0;
+      const bool to_us = to_itself ? &holder == &next : key.referenced_table == next.id;
+      if (!to_us && !to_itself) other = Catalog()->GetTable(key.referenced_table);
+      const catalog::TableDescriptor* referenced = to_us ? &next : other.get();
+      if (referenced == nullptr) continue;
+      for (size_t i = 0; i < key.columns.size(); ++i) {
+        const catalog::ColumnDescriptor* ours = holder.FindColumn(key.columns[i]);
+        const catalog::ColumnDescriptor* theirs = referenced->FindColumn(key.referenced_columns[i]);
+        if (ours == nullptr || theirs == nullptr || (ours != column && theirs != column)) continue;
+        CELLAR_TRY(CheckForeignKeyTypes(key.name, *ours, *theirs));
+      }
+    }
+    return Status();
+  };
+  CELLAR_TRY(check_keys(next));
+  for (const catalog::TablePtr& other : Catalog()->ListReferencing(next.id)) {
+    if (other->id != next.id) CELLAR_TRY(check_keys(*other));
+  }
+  for (const catalog::CheckConstraint& check : next.checks) {
+    CELLAR_TRY_ASSIGN(ast::ExprPtr expr, sql::ParseExpression(check.expression));
+    CELLAR_TRY(CheckExpression(*expr, &next, MakeType(TypeId::kBool)));
   }
   CELLAR_TRY(RecheckIndexes(next));
   CELLAR_TRY(RefuseDuringBuild(**table));

@@ -3,6 +3,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
+#include "cellar/session/foreign_key_types.h"
 #include "cellar/session/zones.h"
 #include "cellar/sql/parser/deparse.h"
 
@@ -410,19 +411,10 @@ Result<catalog::ForeignKey> Ddl::MakeForeignKey(const ast::Constraint& constrain
   for (size_t i = 0; i < key.columns.size(); ++i) {
     const catalog::ColumnDescriptor& ours = *table.FindColumn(key.columns[i]);
     const catalog::ColumnDescriptor& theirs = *referenced->FindColumn(key.referenced_columns[i]);
-    const bool compatible = ours.type.SameKind(theirs.type) ||
-                            (IsInteger(ours.type) && IsInteger(theirs.type)) ||
-                            (IsString(ours.type) && IsString(theirs.type));
-    if (!compatible) {
-      return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
-                      "foreign key constraint \"{}\" cannot be implemented",
-                      constraint.name.empty()
-                          ? ChooseName(table, JoinNames(columns, "_"), "fkey", table.parent)
-                          : constraint.name)
-          .WithDetail(
-              fmt::format("Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
-                          ours.name, theirs.name, FormatType(ours.type), FormatType(theirs.type)));
-    }
+    CELLAR_TRY(CheckForeignKeyTypes(
+        constraint.name.empty() ? ChooseName(table, JoinNames(columns, "_"), "fkey", table.parent)
+                                : constraint.name,
+        ours, theirs));
   }
   key.referenced_table = referenced->id;  // zero: the table being made
   key.on_delete = ActionOf(constraint.on_delete);

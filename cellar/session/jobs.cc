@@ -235,6 +235,7 @@ void JobService::Work(Job job) {
 // Not OK: the job waits for a better time.
 Status JobService::Go(Job* job) {
   Database::Impl& db = *database_->impl();
+  JobStepPassed("begun");
   if (job->state == JobState::kRunning) {
     Status status;
     if (db.catalog->Current()->GetTable(job->table) == nullptr) {

@@ -359,6 +359,73 @@ TEST_P(JobsTest, ACancelledRewriteLeavesNothing) {
   EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
 }
 
+// Counts what COPY TO sends.
+class CopySink : public TextSink {
+ public:
+  size_t lines = 0;
+  Status OnCopyData(std::string_view data) override {
+    lines += static_cast<size_t>(std::count(data.begin(), data.end(), '\n'));
+    return Status();
+  }
+};
+
+// An execution that knows the descriptor before a rewrite, and a snapshot behind it, would find
+// nothing.
+TEST_P(JobsTest, ReadersMissNothingWhileTablesAreRewritten) {
+  Run("CREATE TABLE few (id int PRIMARY KEY, a int); CREATE INDEX few_a ON few (a);"
+      "INSERT INTO few SELECT i, i FROM generate_series(1, 50) i");
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> readers;
+  readers.emplace_back([&] {
+    const auto session = session_->Open();
+    TextSink prepared;
+    EXPECT_TRUE(
+        TestSession::RunIn(session.get(), "PREPARE p AS SELECT id FROM few", &prepared).ok());
+    while (!stop.load()) {
+      TextSink sink;
+      const Status status = TestSession::RunIn(session.get(), "EXECUTE p", &sink);
+      if (status.code() == Code::kConflict) continue;
+      EXPECT_TRUE(status.ok()) << status.ToString();
+      EXPECT_EQ(sink.rows.size(), 50u);
+    }
+  });
+  readers.emplace_back([&] {
+    const auto session = session_->Open();
+    while (!stop.load()) {
+      CopySink sink;
+      const Status status = TestSession::RunIn(session.get(), "COPY few TO STDOUT", &sink);
+      if (status.code() == Code::kConflict) continue;
+      EXPECT_TRUE(status.ok()) << status.ToString();
+      EXPECT_EQ(sink.lines, 50u);
+    }
+  });
+  for (int round = 0; round < 30; ++round) {
+    Run("ALTER TABLE few SET (layout = cell)");
+    Run("ALTER TABLE few SET (layout = row)");
+  }
+  stop = true;
+  for (std::thread& reader : readers) reader.join();
+}
+
+TEST_P(JobsTest, AnotherTypeMustFitForeignKeys) {
+  Run("CREATE TABLE p (id bigint PRIMARY KEY); INSERT INTO p SELECT generate_series(1, 5000);"
+      "ALTER TABLE t ADD CONSTRAINT k FOREIGN KEY (id) REFERENCES p");
+  EXPECT_EQ(Try("ALTER TABLE t ALTER id TYPE numeric").sqlstate(), "42804");
+  EXPECT_EQ(Try("ALTER TABLE p ALTER id TYPE text").sqlstate(), "42804");
+  Run("ALTER TABLE t ALTER id TYPE smallint");
+  Run("DELETE FROM t WHERE id = 7; INSERT INTO t VALUES (7, 1, 'x')");
+}
+
+TEST_P(JobsTest, AnotherTypeMustKeepConstraints) {
+  Run("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0)");
+  const Status broken = Try("ALTER TABLE t ALTER a TYPE int USING 34000 - a");
+  EXPECT_EQ(broken.sqlstate(), "23514");
+  EXPECT_EQ(broken.message(), "check constraint \"c\" of relation \"t\" is violated by some row");
+  EXPECT_EQ(Try("ALTER TABLE t ALTER a TYPE text").sqlstate(), "42883");
+  Run("ALTER TABLE t ALTER a TYPE numeric USING a + 1");
+  EXPECT_THAT(Run("SELECT min(a), max(a) FROM t"), ElementsAre("8|35001"));
+}
+
 // Three writers with a model each, and indexes made and dropped beside them.
 TEST_P(JobsTest, BesideWriters) {
   constexpr int kWriters = 3, kIds = 300;

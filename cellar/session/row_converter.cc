@@ -67,6 +67,41 @@ Status RowConverter::Bind(Session::Impl* session, const catalog::TablePtr& from,
                                                        type_, context));
   }
   evaluator_.emplace(bound_.get());
+  return source >= 0 ? BindChecks(session, column) : Status();
+}
+
+Status RowConverter::BindChecks(Session::Impl* session, catalog::ColumnId column) {
+  sql::PlannerContext context = session->MakePlannerContext({});
+  context.fold = &eval_;
+  catalog::TableDescriptor without = *to_;
+  for (catalog::ColumnDescriptor& other : without.columns) other.dropped |= other.id == column;
+  const Type boolean = MakeType(TypeId::kBool);
+  for (const catalog::CheckConstraint& constraint : to_->checks) {
+    if (!constraint.validated) continue;
+    CELLAR_TRY_ASSIGN(const ast::ExprPtr parsed, sql::ParseExpression(constraint.expression));
+    if (sql::BindTableExpression(*parsed, &without, boolean, context).ok()) continue;
+    auto check = std::make_unique<Check>();
+    check->name = constraint.name;
+    CELLAR_TRY_ASSIGN(check->bound, sql::BindTableExpression(*parsed, to_.get(), boolean, context));
+    check->evaluator.emplace(check->bound.get());
+    checks_.push_back(std::move(check));
+  }
+  return Status();
+}
+
+Status RowConverter::VerifyChecks(const RowBatch& rows) {
+  for (const std::unique_ptr<Check>& check : checks_) {
+    CELLAR_TRY_ASSIGN(const ColumnVector* holds,
+                      check->evaluator->Eval(rows, sql::Selection{nullptr, rows.size()}, eval_));
+    for (size_t row = 0; row < rows.size(); ++row) {
+      if (holds->IsNull(row) || holds->ints()[row] != 0) continue;
+      return SqlError(Code::kConstraint, sqlstate::kCheckViolation,
+                      "check constraint \"{}\" of relation \"{}\" is violated by some row",
+                      check->name, to_->name)
+          .WithTable("", to_->name)
+          .WithConstraint(check->name);
+    }
+  }
   return Status();
 }
 
@@ -97,7 +132,7 @@ Status RowConverter::Convert(const RowBatch& from, RowBatch* to) {
       if (to->column(c).IsNull(row)) return ContainsNulls(names_[c], *to_);
     }
   }
-  return Status();
+  return VerifyChecks(*to);
 }
 
 }  // namespace cellar::session

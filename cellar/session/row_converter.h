@@ -24,12 +24,22 @@ class RowConverter {
                                                     const std::string& expression);
 
   // All living columns of either. Bytes are borrowed from `from`. Errors: those of the expression;
-  // 23502 for a NULL where there may be none any more.
+  // 23502 for a NULL where there may be none any more; 23514 for a row that breaks a constraint on
+  // a column whose type changes.
   Status Convert(const RowBatch& from, RowBatch* to);
 
  private:
   Status Bind(Session::Impl* session, const catalog::TablePtr& from, catalog::ColumnId column,
               const std::string& expression);
+
+  // A validated CHECK constraint that names the column.
+  struct Check {
+    std::string name;
+    sql::ExprPtr bound;
+    std::optional<sql::Evaluator> evaluator;
+  };
+  Status BindChecks(Session::Impl* session, catalog::ColumnId column);
+  Status VerifyChecks(const RowBatch& rows);
 
   catalog::TablePtr to_;
   std::vector<int> sources_;  // of each column of `to`; -1: none
@@ -41,6 +51,7 @@ class RowConverter {
   sql::EvalContext eval_;
   sql::ExprPtr bound_;
   std::optional<sql::Evaluator> evaluator_;
+  std::vector<std::unique_ptr<Check>> checks_;
 };
 
 // For ALTER TABLE and its job.

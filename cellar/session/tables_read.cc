@@ -3,6 +3,7 @@
 
 #include "cellar/base/crc32c.h"
 #include "cellar/base/sqlstate.h"
+#include "cellar/session/still_current.h"
 #include "cellar/session/tables_internal.h"
 
 namespace cellar::session::tables {
@@ -147,7 +148,8 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
       const std::unique_ptr<kv::Transaction> transaction = s.db->engine->Begin(read_only);
       table::Access access(transaction.get(), &s.cancel, s.db->tables.get());
       access.set_limits(s.db->quotas->Active());
-      return FindRows(&access, spec, batch, s.db->options.memory_limit_bytes, rows);
+      CELLAR_TRY(FindRows(&access, spec, batch, s.db->options.memory_limit_bytes, rows));
+      return CheckStillCurrent(*known->table, transaction.get());
     }
     CELLAR_TRY(s.EnsureTransaction(false));
     CELLAR_TRY(s.RefreshStatementSnapshot());
@@ -183,6 +185,7 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
     } else {
       CELLAR_TRY(FindRows(&access, spec, batch, s.db->options.memory_limit_bytes, rows));
     }
+    CELLAR_TRY(CheckStillCurrent(*known->table, s.transaction->kv.get()));
     return lease.alone() ? s.Commit(nullptr) : Status();
   };
   for (int attempt = 0;; ++attempt) {
@@ -299,6 +302,7 @@ class ScannerImpl : public Scanner, public DirectRun {
   catalog::TablePtr table_;
   codec::IndexId index_;
   bool reverse_ = false, unique_ = false, nulls_not_distinct_ = false, tokens_ = true;
+  bool checked_ = false;                 // still current
   size_t key_size_ = 0;                  // of order_, the index's own columns
   std::vector<codec::KeyColumn> order_;  // of the index's entries
   std::vector<codec::ColumnId> order_ids_;
@@ -545,6 +549,10 @@ Result<const RowSet*> ScannerImpl::Read() {
     shown.columns().clear();
     if (reader_ != nullptr) {
       CELLAR_TRY_ASSIGN(more, reader_->Next(&batch_));
+      if (!checked_) {
+        CELLAR_TRY(CheckStillCurrent(*table_, s.transaction->kv.get()));
+        checked_ = true;
+      }
     }
     if (!more) {
       end_ = EndReason::kComplete;

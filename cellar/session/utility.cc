@@ -6,6 +6,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
 #include "cellar/session/session_internal.h"
+#include "cellar/session/still_current.h"
 #include "cellar/sql/parser/deparse.h"
 
 namespace cellar::session {
@@ -242,6 +243,7 @@ Status Session::Impl::RunExplain(const ast::ExplainStmt& statement, const Prepar
       CELLAR_TRY_ASSIGN(const RowBatch* batch, execution->Next());
       if (batch == nullptr) break;
     }
+    CELLAR_TRY(session::CheckStillCurrent(*this, plan->tables));
     lines = sql::ExplainPlan(*plan, explain, execution->counters());
   }
   if (summary) {
@@ -382,6 +384,7 @@ Status Session::Impl::RunFetch(const ast::FetchStmt& statement, Portal* out, std
     while (!cursor.exhausted && cursor.execution != nullptr &&
            static_cast<int64_t>(cursor.rows.size()) < wanted) {
       CELLAR_TRY_ASSIGN(const RowBatch* batch, cursor.execution->Next());
+      CELLAR_TRY(CheckStillCurrent(&cursor));
       if (batch == nullptr) {
         cursor.exhausted = true;
         break;
@@ -550,6 +553,7 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
       portal->rows.Reset(types);
       while (true) {
         CELLAR_TRY_ASSIGN(const RowBatch* batch, run.execution->Next());
+        CELLAR_TRY(CheckStillCurrent(&run));
         if (batch == nullptr) break;
         portal->rows.AppendAll(*batch);
         run.rows_sent += batch->size();

@@ -26,6 +26,7 @@ STEPS_PER_ROUND = 6
 # What a client may be told while the schema changes under it; nothing was done then. A unique index
 # that is being built refuses duplicates already.
 REFUSALS = ("40", "42P01", "42703", "55", "23514", "0A000", "53400")
+PARENTS = 30000     # that every value of column a refers to
 
 
 class Model:
@@ -37,6 +38,7 @@ class Model:
         self.unknown = None   # (id, row or None) in flight
         self.acknowledged = 0
         self.refused = 0
+        self.lock = threading.Lock()   # held during a statement; a TRUNCATE takes all
 
 
 class Schema:
@@ -48,7 +50,9 @@ class Schema:
         self.extra = []       # columns added
         self.indexes = []
         self.checks = []
+        self.uniques, self.references = [], []
         self.dropped = False
+        self.truncating = False        # and whether it has happened is not known
         self.counter = 0
 
     def name(self):
@@ -59,39 +63,44 @@ class Schema:
         return f"{prefix}{self.counter}"
 
 
+def write(connection, model, schema, rng):
+    key = model.client * 1000000 + rng.randrange(KEYS)
+    a, b = rng.randrange(1, PARENTS), rng.choice(["x", "yy", "z" * 40]) + str(rng.randrange(50))
+    table, col_a, col_b = schema.name(), schema.a, schema.b
+    if key not in model.rows:
+        after = (a, b)
+        sql = f"INSERT INTO {table} (id, {col_a}, {col_b}) VALUES ({key}, {a}, '{b}')"
+    elif rng.random() < 0.25:
+        after = None
+        sql = f"DELETE FROM {table} WHERE id = {key}"
+    elif rng.random() < 0.5:
+        after = (a, model.rows[key][1])
+        sql = f"UPDATE {table} SET {col_a} = {a} WHERE id = {key}"
+    else:
+        after = (a, b)
+        sql = f"UPDATE {table} SET {col_a} = {a}, {col_b} = '{b}' WHERE id = {key}"
+    model.unknown = (key, after)
+    _, error = connection.query(sql)
+    model.unknown = None
+    if error is None:
+        model.acknowledged += 1
+        if after is None:
+            del model.rows[key]
+        else:
+            model.rows[key] = after
+    elif error.startswith(REFUSALS) or "23505" in error and 'constraint "f' in error:
+        model.refused += 1
+        time.sleep(0.002)
+    else:
+        raise AssertionError(f"{sql}: {error}")
+
+
 def work(url, model, schema, rng, stop):
     try:
         connection = Connection(url)
         while not stop.is_set():
-            key = model.client * 1000000 + rng.randrange(KEYS)
-            a, b = rng.randrange(1, 30000), rng.choice(["x", "yy", "z" * 40]) + str(rng.randrange(50))
-            table, col_a, col_b = schema.name(), schema.a, schema.b
-            if key not in model.rows:
-                after = (a, b)
-                sql = f"INSERT INTO {table} (id, {col_a}, {col_b}) VALUES ({key}, {a}, '{b}')"
-            elif rng.random() < 0.25:
-                after = None
-                sql = f"DELETE FROM {table} WHERE id = {key}"
-            elif rng.random() < 0.5:
-                after = (a, model.rows[key][1])
-                sql = f"UPDATE {table} SET {col_a} = {a} WHERE id = {key}"
-            else:
-                after = (a, b)
-                sql = f"UPDATE {table} SET {col_a} = {a}, {col_b} = '{b}' WHERE id = {key}"
-            model.unknown = (key, after)
-            _, error = connection.query(sql)
-            model.unknown = None
-            if error is None:
-                model.acknowledged += 1
-                if after is None:
-                    del model.rows[key]
-                else:
-                    model.rows[key] = after
-            elif error.startswith(REFUSALS) or "23505" in error and 'constraint "f' in error:
-                model.refused += 1
-                time.sleep(0.002)
-            else:
-                raise AssertionError(f"{sql}: {error}")
+            with model.lock:
+                write(connection, model, schema, rng)
         connection.close()
     except Gone:
         pass
@@ -100,8 +109,9 @@ def work(url, model, schema, rng, stop):
 class Changer:
     """One step of schema change after the other, over a connection of its own."""
 
-    def __init__(self, connection, schema, rng):
+    def __init__(self, connection, schema, rng, url, models):
         self.connection, self.schema, self.rng = connection, schema, rng
+        self.url, self.models = url, models
         self.log = []
 
     def run(self, sql, then=None, may_fail=()):
@@ -180,7 +190,7 @@ class Changer:
         s = self.schema
         target = self.rng.choice([t for t in ("int", "bigint", "numeric") if t != s.a_type])
         self.run(f"ALTER TABLE {s.name()} ALTER COLUMN {s.a} TYPE {target}",
-                 lambda: setattr(s, "a_type", target))
+                 lambda: setattr(s, "a_type", target), may_fail=("42804",))
 
     def change_layout(self):
         layout = self.rng.choice(["row", "pages", "cell", "datum"])
@@ -198,10 +208,10 @@ class Changer:
     def fail_rewrite(self):
         s = self.schema
         self.run(f"ALTER TABLE {s.name()} ALTER COLUMN {s.a} TYPE int USING 1 / ({s.a} - {s.a})::int",
-                 lambda: setattr(s, "a_type", "int"), may_fail=("22012", "42601"))
+                 lambda: setattr(s, "a_type", "int"), may_fail=("22012", "42601", "42804"))
         # An empty table has nothing to fail on.
         self.run(f"ALTER TABLE {s.name()} ALTER COLUMN {s.a} TYPE bigint",
-                 lambda: setattr(s, "a_type", "bigint"), may_fail=("42601",))
+                 lambda: setattr(s, "a_type", "bigint"), may_fail=("42601", "42804"))
 
     def add_check(self):
         s = self.schema
@@ -226,6 +236,123 @@ class Changer:
             if not self.run(f"UNDROP TABLE {s.name()}"):
                 raise AssertionError("the table cannot be brought back")
 
+    def rename_index(self):
+        s = self.schema
+        if s.indexes:
+            old, new = self.rng.choice(s.indexes), s.fresh("i")
+
+            def renamed():
+                s.indexes[s.indexes.index(old)] = new
+            self.run(f"ALTER INDEX {s.space}.{old} RENAME TO {new}", renamed)
+
+    def rename_constraint(self):
+        s = self.schema
+        if s.checks:
+            old, new = s.checks[-1], s.fresh("c")
+
+            def renamed():
+                s.checks[-1] = new
+            self.run(f"ALTER TABLE {s.name()} RENAME CONSTRAINT {old} TO {new}", renamed)
+
+    def change_default(self):
+        s = self.schema
+        self.run(f"ALTER TABLE {s.name()} ALTER COLUMN {s.a} SET DEFAULT {self.rng.randrange(1, 9)}")
+        if self.rng.random() < 0.5:
+            self.run(f"ALTER TABLE {s.name()} ALTER COLUMN {s.a} DROP DEFAULT")
+
+    def add_unique(self):
+        s = self.schema
+        name = s.fresh("q")
+        self.run(f"ALTER TABLE {s.name()} ADD CONSTRAINT {name} UNIQUE ({s.a}, id)",
+                 lambda: s.uniques.append(name))
+
+    def drop_unique(self):
+        s = self.schema
+        if s.uniques:
+            self.run(f"ALTER TABLE {s.name()} DROP CONSTRAINT {s.uniques[-1]}", s.uniques.pop)
+
+    def add_reference(self):
+        s = self.schema
+        name = s.fresh("k")
+        late = self.rng.random() < 0.3
+        # A column of another type may refer to it or not.
+        done = self.run(f"ALTER TABLE {s.name()} ADD CONSTRAINT {name} FOREIGN KEY ({s.a}) "
+                        f"REFERENCES fixed.parents{' NOT VALID' if late else ''}",
+                        lambda: s.references.append(name), may_fail=("42804", "0A000"))
+        if done and late:
+            self.run(f"ALTER TABLE {s.name()} VALIDATE CONSTRAINT {name}")
+
+    def drop_reference(self):
+        s = self.schema
+        if s.references:
+            self.run(f"ALTER TABLE {s.name()} DROP CONSTRAINT {s.references[-1]}", s.references.pop)
+
+    def validate_check(self):
+        s = self.schema
+        name = s.fresh("c")
+        if self.run(f"ALTER TABLE {s.name()} ADD CONSTRAINT {name} CHECK ({s.a} > 0) NOT VALID",
+                    lambda: s.checks.append(name)):
+            self.run(f"ALTER TABLE {s.name()} VALIDATE CONSTRAINT {name}")
+
+    def fail_check(self):
+        s = self.schema
+        name = s.fresh("n")
+        # An empty table breaks nothing.
+        if self.run(f"ALTER TABLE {s.name()} ADD CONSTRAINT {name} CHECK ({s.a} < 0)",
+                    may_fail=("23514",)):
+            self.run(f"ALTER TABLE {s.name()} DROP CONSTRAINT {name}")
+
+    def reindex(self):
+        self.run(f"REINDEX TABLE {self.schema.name()}")
+
+    def truncate(self):
+        """Writers rest, so that the models know what is gone."""
+        s = self.schema
+        for model in self.models:
+            model.lock.acquire()
+        try:
+            def emptied():
+                for model in self.models:
+                    model.rows.clear()
+            s.truncating = True
+            self.run(f"TRUNCATE {s.name()}", emptied)
+            s.truncating = False
+        finally:
+            for model in self.models:
+                model.lock.release()
+
+    def cancel_job(self):
+        s = self.schema
+        name = s.fresh("i")
+        result = []
+
+        def build():
+            try:
+                other = patient(self.url)
+                result.append(other.query(
+                    f"CREATE INDEX CONCURRENTLY {name} ON {s.name()} ({s.a}, {s.b})")[1])
+                other.close()
+            except Gone:
+                result.append("gone")
+
+        thread = threading.Thread(target=build)
+        thread.start()
+        try:
+            while thread.is_alive():
+                for job, in self.connection.rows(
+                        "SELECT job FROM pg_catalog.cellar_jobs WHERE ended IS NULL"):
+                    _, error = self.connection.query(f"CANCEL JOB {job}")
+                    if error and not error.startswith("55000"):
+                        raise AssertionError(f"CANCEL JOB: {error}")
+        finally:
+            thread.join()
+        if result[0] == "gone":
+            raise Gone("while a job was cancelled")
+        if result[0] is None:
+            s.indexes.append(name)
+        elif not result[0].startswith(("57014", "4000", "55P03")):
+            raise AssertionError(f"a build that was cancelled: {result[0]}")
+
     def seal(self):
         self.run(f"ALTER TABLE {self.schema.name()} SEAL", may_fail=("42809",))
 
@@ -241,7 +368,9 @@ class Changer:
     STEPS = (create_index, create_index, create_unique_index, fail_unique_index, drop_index,
              add_column, drop_column, rename_column, rename_table, move_table, change_type,
              change_layout, change_layout, change_key, fail_rewrite, add_check, drop_check, not_null,
-             drop_and_undrop, seal, undone)
+             drop_and_undrop, seal, undone, rename_index, rename_constraint, change_default,
+             add_unique, drop_unique, add_reference, drop_reference, drop_reference, validate_check,
+             fail_check, reindex, truncate, cancel_job)
 
     def step(self):
         self.rng.choice(self.STEPS)(self)
@@ -268,11 +397,15 @@ def find_schema(connection, schema):
     schema.a_type = connection.rows(
         f"SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = {oid} "
         f"AND attname = '{schema.a}'")[0][0].replace("integer", "int")
+    def constraints(kind):
+        return [row[0] for row in connection.rows(
+            f"SELECT conname FROM pg_constraint WHERE conrelid = {oid} AND contype = '{kind}'")]
+
+    schema.checks, schema.uniques = constraints("c"), constraints("u")
+    schema.references = constraints("f")
     schema.indexes = [row[0] for row in connection.rows(
         f"SELECT relname FROM pg_class c JOIN pg_index i ON c.oid = indexrelid WHERE indrelid = {oid} "
-        "AND NOT indisprimary AND indisvalid")]
-    schema.checks = [row[0] for row in connection.rows(
-        f"SELECT conname FROM pg_constraint WHERE conrelid = {oid} AND contype = 'c'")]
+        "AND NOT indisprimary AND indisvalid") if row[0] not in schema.uniques]
 
 
 def wait_for_jobs(connection):
@@ -288,6 +421,11 @@ def wait_for_jobs(connection):
 
 def compare(connection, schema, models):
     """The table against the models, in order of the key and through each index."""
+    if schema.truncating:
+        schema.truncating = False
+        if connection.rows(f"SELECT count(*) FROM {schema.name()}")[0][0] == "0":
+            for model in models:
+                model.rows.clear()
     for model in models:
         if model.unknown is not None:
             key, after = model.unknown
@@ -342,7 +480,9 @@ def main():
         process, url = start(options.cellar, store)
         connection = patient(url)
         _, error = connection.query(
-            "CREATE SCHEMA other; CREATE TABLE t (id int PRIMARY KEY, a bigint, b text)")
+            "CREATE SCHEMA other; CREATE TABLE t (id int PRIMARY KEY, a bigint, b text); "
+            "CREATE SCHEMA fixed; CREATE TABLE fixed.parents (id bigint PRIMARY KEY); "
+            f"INSERT INTO fixed.parents SELECT generate_series(1, {PARENTS})")
         if error:
             raise AssertionError(error)
         for number in range(options.rounds):
@@ -354,7 +494,7 @@ def main():
                 except Exception as failure:  # pylint: disable=broad-except
                     failures.append(failure)
 
-            changer = Changer(connection, schema, rng)
+            changer = Changer(connection, schema, rng, url, models)
             threads = [threading.Thread(target=guarded, args=(
                 work, url, model, schema, random.Random(rng.random()), stop)) for model in models]
 

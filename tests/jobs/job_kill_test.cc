@@ -1,14 +1,18 @@
-// kill -9 after each commit of a job: when the store is opened again the job goes on by itself, its
-// end is that of a job that nobody killed, and CHECK finds nothing.
+// kill -9 after each step of a job, and at random moments behind it: when the store is opened
+// again the job goes on by itself, its end is that of a job that nobody killed, and CHECK finds
+// nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <random>
+#include <vector>
 
 #include "cellar/codec/key.h"
 #include "cellar/engines/rocksdb/rocks_engine.h"
@@ -86,11 +90,11 @@ class JobKill : public testing::Test {
   std::string StoreOf() const { return directory_ + "/store"; }
 
   // The worker's exit status; -1 when it was killed.
-  int RunWorker(const std::string& statement, int kill_after) {
+  int RunWorker(const std::string& statement, const std::string& step, int count, int micros) {
     const pid_t child = ::fork();
     if (child == 0) {
       ::execl(CELLAR_JOB_WORKER, CELLAR_JOB_WORKER, StoreOf().c_str(), statement.c_str(),
-              std::to_string(kill_after).c_str(), nullptr);
+              step.c_str(), std::to_string(count).c_str(), std::to_string(micros).c_str(), nullptr);
       ::_exit(1);
     }
     int exit_status = 0;
@@ -98,30 +102,46 @@ class JobKill : public testing::Test {
     return WIFSIGNALED(exit_status) ? -1 : WEXITSTATUS(exit_status);
   }
 
-  // Kills the statement's job after its first commit, its second, and so on, until it ends first,
-  // then with `end`. `check` looks at the store after each. `stride`: not after every commit,
-  // unless CELLAR_JOB_KILLS is set.
-  void KillEverywhere(const std::string& statement, int end,
-                      const std::function<void(Store*)>& check, int stride = 1) {
+  // Kills the statement's job after each of its steps, those of a kind that comes often at a random
+  // one too; then lets it go on. `check` looks at the store after each. With CELLAR_JOB_KILLS, so
+  // often for each step: once at once, then at random moments behind it, at most 50 ms and the
+  // shorter the more often. `end`: of a worker that was not killed.
+  void KillAtSteps(const std::string& statement, int end, const std::vector<std::string>& steps,
+                   const std::function<void(Store*)>& check) {
+    constexpr unsigned kRepeats = 8;
     const char* kills = std::getenv("CELLAR_JOB_KILLS");
-    const int rounds = kills == nullptr ? 1 : std::atoi(kills);
-    for (int round = 0; round < rounds; ++round) {
-      for (int commit = 1;; commit += kills == nullptr ? stride : 1) {
-        SCOPED_TRACE(testing::Message() << "round " << round << " commit " << commit);
-        const int status = RunWorker(statement, commit);
+    int killed = 0;
+    for (const std::string& step : steps) {
+      const bool often = step == kCopied;
+      const int times = kills != nullptr ? std::atoi(kills) : often ? 2 : 1;
+      for (int time = 0; time < times; ++time) {
+        const int count = time > 0 && often ? static_cast<int>(1 + random_() % kRepeats) : 1;
+        std::uniform_real_distribution<> exponent(0, std::log(50000.0));
+        const int micros =
+            time == 0 || kills == nullptr ? 0 : static_cast<int>(std::exp(exponent(random_)));
+        SCOPED_TRACE(fmt::format("{}: {} {}, {} us", statement, step, count, micros));
+        const int status = RunWorker(statement, step, count, micros);
+        EXPECT_TRUE(status == -1 || (count > 1 && status == end)) << status;
+        killed += status == -1;
         Store store(StoreOf());
         store.WaitForJobs();
         EXPECT_THAT(store.Run("CHECK TABLE t FULL"), IsEmpty());
         check(&store);
         if (HasFailure()) return;
-        if (status == -1) continue;
-        EXPECT_EQ(status, end);
-        EXPECT_GT(commit, 1);
-        break;
       }
     }
+    fmt::print("{}: {} kills\n", statement, killed);
   }
 
+  // Steps: "begun" is no commit of the job, but what follows the one that made it.
+  static constexpr const char* kCopied = "copied some";
+  const std::vector<std::string> kBuild{"begun", "filled some", "caught up", "published"};
+  const std::vector<std::string> kFailedBuild{"begun", "detached", "cleared"};
+  const std::vector<std::string> kRewrite{"begun", kCopied, "caught up", "published"};
+  const std::vector<std::string> kFailedRewrite{"begun", kCopied, "detached", "cleared"};
+  const std::vector<std::string> kValidate{"begun", "validated", "published"};
+
+  std::mt19937 random_{20261128};
   std::string directory_;
 };
 
@@ -131,15 +151,19 @@ constexpr const char* kIndexes =
 
 TEST_F(JobKill, IndexesAreThereInTheEnd) {
   for (const char* kind : {"INDEX", "UNIQUE INDEX"}) {
-    KillEverywhere(fmt::format("CREATE {} t_a ON t (a)", kind), 0, [](Store* store) {
+    KillAtSteps(fmt::format("CREATE {} t_a ON t (a)", kind), 0, kBuild, [](Store* store) {
       EXPECT_THAT(store->Run(kIndexes), ElementsAre("t_pkey|t", "t_a|t"));
       store->Run("DROP INDEX t_a");
     });
   }
+  KillAtSteps("ALTER TABLE t ADD CONSTRAINT t_a UNIQUE (a)", 0, kBuild, [](Store* store) {
+    EXPECT_THAT(store->Run(kIndexes), ElementsAre("t_pkey|t", "t_a|t"));
+    store->Run("ALTER TABLE t DROP CONSTRAINT t_a");
+  });
 }
 
 TEST_F(JobKill, AFailedUniqueBuildLeavesNothing) {
-  KillEverywhere("CREATE UNIQUE INDEX t_b ON t (b)", 3, [](Store* store) {
+  KillAtSteps("CREATE UNIQUE INDEX t_b ON t (b)", 3, kFailedBuild, [](Store* store) {
     EXPECT_THAT(store->Run(kIndexes), ElementsAre("t_pkey|t"));
     EXPECT_EQ(store->KeysOfIndexes(), 0u);
   });
@@ -158,37 +182,50 @@ TEST_F(JobKill, RewrittenTablesAreWhole) {
   };
   for (const auto& [change, back] : kChanges) {
     SCOPED_TRACE(change);
-    KillEverywhere(
-        change, 0,
-        [back = back](Store* store) {
-          EXPECT_THAT(store->Run(kShape), ElementsAre("40000|40000|40000|t"));
-          // There is nothing to take back if the change has not begun.
-          store->Run(back);
-          EXPECT_THAT(store->Run("CHECK TABLE t FULL"), IsEmpty());
-        },
-        8);
+    KillAtSteps(change, 0, kRewrite, [back = back](Store* store) {
+      EXPECT_THAT(store->Run(kShape), ElementsAre("40000|40000|40000|t"));
+      store->Run(back);
+      EXPECT_THAT(store->Run("CHECK TABLE t FULL"), IsEmpty());
+    });
   }
 }
 
 TEST_F(JobKill, AFailedRewriteLeavesTheTable) {
   Store(StoreOf()).Run("UPDATE t SET b = 100000 WHERE id = 39000");
-  KillEverywhere("ALTER TABLE t ALTER a TYPE int USING a / (a - 39000)", 3, [&](Store* store) {
-    EXPECT_THAT(store->Run("SELECT pg_typeof(a) FROM t WHERE a = 500"), ElementsAre("integer"));
-    EXPECT_EQ(store->KeysOfIndexes(), 0u);
-  });
-  KillEverywhere("ALTER TABLE t ALTER b TYPE smallint", 3, [&](Store* store) {
+  KillAtSteps(
+      "ALTER TABLE t ALTER a TYPE int USING a / (a - 39000)", 3, kFailedRewrite, [&](Store* store) {
+        EXPECT_THAT(store->Run("SELECT pg_typeof(a) FROM t WHERE a = 500"), ElementsAre("integer"));
+        EXPECT_EQ(store->KeysOfIndexes(), 0u);
+      });
+  KillAtSteps("ALTER TABLE t ALTER b TYPE smallint", 3, kFailedRewrite, [&](Store* store) {
     EXPECT_THAT(store->Run("SELECT pg_typeof(b) FROM t WHERE a = 500"), ElementsAre("integer"));
     EXPECT_EQ(store->KeysOfIndexes(), 0u);
   });
 }
 
 TEST_F(JobKill, ConstraintsAreValidatedOrGone) {
-  KillEverywhere("ALTER TABLE t ADD CONSTRAINT c CHECK (b >= 0)", 0, [](Store* store) {
+  KillAtSteps("ALTER TABLE t ADD CONSTRAINT c CHECK (b >= 0)", 0, kValidate, [](Store* store) {
     EXPECT_THAT(store->Run("SELECT conname, convalidated FROM pg_constraint WHERE contype = 'c'"),
                 ElementsAre("c|t"));
     store->Run("ALTER TABLE t DROP CONSTRAINT c");
   });
-  KillEverywhere("ALTER TABLE t ADD CONSTRAINT c CHECK (b < 0)", 3, [](Store* store) {
+  KillAtSteps("ALTER TABLE t ALTER b SET NOT NULL", 0, kValidate, [](Store* store) {
+    EXPECT_THAT(store->Run("SELECT attnotnull FROM pg_attribute WHERE attrelid = 't'::regclass "
+                           "AND attname = 'b'"),
+                ElementsAre("t"));
+    EXPECT_THAT(store->Run("SELECT conname FROM pg_constraint WHERE contype = 'c'"), IsEmpty());
+    store->Run("ALTER TABLE t ALTER b DROP NOT NULL");
+  });
+  Store(StoreOf()).Run(
+      "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p SELECT generate_series(-100, 80000)");
+  KillAtSteps("ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (b) REFERENCES p", 0, kValidate,
+              [](Store* store) {
+                EXPECT_THAT(store->Run("SELECT conname, convalidated FROM pg_constraint "
+                                       "WHERE contype = 'f'"),
+                            ElementsAre("f|t"));
+                store->Run("ALTER TABLE t DROP CONSTRAINT f");
+              });
+  KillAtSteps("ALTER TABLE t ADD CONSTRAINT c CHECK (b < 0)", 3, kFailedBuild, [](Store* store) {
     EXPECT_THAT(store->Run("SELECT conname FROM pg_constraint WHERE contype = 'c'"), IsEmpty());
   });
 }

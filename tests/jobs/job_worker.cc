@@ -1,7 +1,8 @@
-// A process for tests to kill: job_worker DIRECTORY STATEMENT N
+// A process for tests to kill: job_worker DIRECTORY STATEMENT STEP N MICROS
 //
-// Runs the statement beside a writer, and kills itself after the N-th commit of its job. Ends with
-// 0 when the statement succeeds, 3 when it fails.
+// Runs the statement beside a writer, and kills itself after the N-th commit of its job that is
+// such a step (JobStepPassed), or so many microseconds later. Ends with 0 when the statement
+// succeeds first, 3 when it fails.
 #include <unistd.h>
 
 #include <atomic>
@@ -27,14 +28,21 @@ T Must(Result<T> result) {
   return std::move(result).value();
 }
 
-int Run(const std::string& directory, const std::string& statement, int kill_after) {
+int Run(const std::string& directory, const std::string& statement, const std::string& step,
+        int count, int micros) {
   engines::RocksOptions options;
   options.directory = directory;
   options.cache_bytes = 8 << 20;
   const auto database = Must(Database::Open(Must(engines::OpenRocksEngine(options)), {}));
-  std::atomic<int> commits = 0;
-  JobService::SetHook([&commits, kill_after](std::string_view) {
-    if (++commits == kill_after) ::kill(::getpid(), SIGKILL);
+  std::atomic<int> passed = 0;
+  std::thread killer;  // in the midst of what follows the commit
+  JobService::SetHook([&](std::string_view name) {
+    if (name != step || ++passed != count) return;
+    if (micros == 0) ::kill(::getpid(), SIGKILL);
+    killer = std::thread([micros] {
+      std::this_thread::sleep_for(std::chrono::microseconds(micros));
+      ::kill(::getpid(), SIGKILL);
+    });
   });
   std::atomic<bool> stop = false;
   std::thread writer([&] {
@@ -53,6 +61,7 @@ int Run(const std::string& directory, const std::string& statement, int kill_aft
   const auto session = Must(Session::Open(database.get(), {}));
   DiscardingSink sink;
   const Status status = session->ExecuteSimple(statement, &sink);
+  if (killer.joinable()) killer.join();
   stop = true;
   writer.join();
   return status.ok() ? 0 : 3;
@@ -62,6 +71,6 @@ int Run(const std::string& directory, const std::string& statement, int kill_aft
 }  // namespace cellar::session
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
-  return cellar::session::Run(argv[1], argv[2], std::atoi(argv[3]));
+  if (argc != 6) return 2;
+  return cellar::session::Run(argv[1], argv[2], argv[3], std::atoi(argv[4]), std::atoi(argv[5]));
 }
