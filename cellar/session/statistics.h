@@ -37,7 +37,7 @@ class StatisticsService {
   // not read is as if it were not there: ANALYZE writes it anew.
   Pointer Find(const catalog::TableDescriptor& table);
   // Scans the table's committed rows and keeps what it finds about `columns` (empty: all). Cost: a
-  // scan of all these columns, and a few hundred ns a value.
+  // scan of all these columns, about 20 ns a value of a sealed table.
   Status Gather(const catalog::TablePtr& table, std::span<const catalog::ColumnId> columns,
                 bool automatic, const CancelToken* cancel);
 
