@@ -29,9 +29,10 @@ class CatalogSnapshot {
   NamespacePtr FindNamespace(NamespaceId parent, std::string_view name) const;
   NamespacePtr GetNamespace(NamespaceId id) const;
   TablePtr FindTable(NamespaceId parent, std::string_view name) const;  // tables, views, sequences
-  TablePtr GetTable(TableId id) const;                                  // types too
+  TablePtr GetTable(TableId id) const;                                  // types and collations too
   TablePtr GetTableByOid(uint32_t oid) const;
   TablePtr FindType(NamespaceId parent, std::string_view name) const;
+  TablePtr FindCollation(NamespaceId parent, std::string_view name) const;
   // By the type's oid or its array type's.
   TablePtr GetTypeByOid(uint32_t oid) const;
   // The table that owns the index of this name in namespace `parent`, and the index.
@@ -42,6 +43,7 @@ class CatalogSnapshot {
   std::vector<NamespacePtr> ListNamespaces(NamespaceId parent) const;
   std::vector<TablePtr> ListTables(NamespaceId parent) const;
   std::vector<TablePtr> ListAllTables() const;
+  // Types and collations.
   std::vector<TablePtr> ListTypes(NamespaceId parent) const;
   std::vector<TablePtr> ListAllTypes() const;
   // Tables with a foreign key that references `id`.
@@ -151,7 +153,7 @@ class CatalogEditor {
   Result<TablePtr> RequireDropped(TableId id);
   Result<NamespacePtr> RequireDropped(NamespaceId id);
   Status FillIn(const TableDescriptor* old, TableDescriptor* table);
-  // Gives the relation the current definitions of enum types that are new to it.
+  // Gives the relation the current definitions of enum types and collations that are new to it.
   Status BindEnums(const TableDescriptor* old, TableDescriptor* table);
   Status FillOid(uint32_t* oid);
   std::unique_ptr<Impl> impl_;

@@ -48,6 +48,9 @@ codec::KeyColumn KeyColumnFor(const TableDescriptor& table, const IndexColumn& c
   codec::KeyColumn out;
   const ColumnDescriptor* descriptor = table.FindColumn(column.column);
   if (descriptor != nullptr) out.type = descriptor->type;
+  if (column.collation != nullptr) {
+    out.type.collation = column.collation == ByBytes() ? nullptr : column.collation;
+  }
   out.direction = column.direction;
   out.nulls = column.nulls;
   return out;
@@ -66,6 +69,70 @@ std::vector<codec::KeyColumn> TableDescriptor::KeyColumnsOf(const IndexDescripto
     if (!held) out.push_back(KeyColumnFor(*this, column));
   }
   return out;
+}
+
+const Collation* ByBytes() {
+  static const Collation* const made = [] {
+    Collation bytes;
+    bytes.oid = 950;  // PostgreSQL's "C"
+    bytes.name = "C";
+    bytes.built_in = true;
+    return Intern(std::move(bytes));
+  }();
+  return made;
+}
+
+namespace {
+
+// Calls visit(type's or index column's collation) for each place that has one; visit may change it.
+template <typename Table, typename Visit>
+void VisitCollations(Table* table, Visit&& visit) {
+  for (auto& format : table->row_formats) {
+    for (auto& type : format.types) {
+      if (type.collation != nullptr) visit(type.collation, true);
+    }
+  }
+  for (auto& column : table->columns) {
+    if (column.type.collation != nullptr) visit(column.type.collation, column.dropped);
+  }
+  for (auto& index : table->indexes) {
+    for (auto& column : index.key) {
+      if (column.collation != nullptr && column.collation != ByBytes()) {
+        visit(column.collation, false);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<const Collation*> CollationsOf(const TableDescriptor& table) {
+  std::map<uint32_t, const Collation*> found;
+  VisitCollations(&table, [&](const Collation* const& one, bool) { found[one->oid] = one; });
+  std::vector<const Collation*> out;
+  for (const auto& [oid, collation] : found) out.push_back(collation);
+  return out;
+}
+
+bool HasCollation(const TableDescriptor& table, uint32_t collation_oid) {
+  bool found = false;
+  VisitCollations(&table, [&](const Collation* const& one, bool old) {
+    found |= !old && one->oid == collation_oid;
+  });
+  return found;
+}
+
+void ReplaceCollation(const Collation* version, TableDescriptor* table) {
+  VisitCollations(table, [&](const Collation*& one, bool) {
+    if (one->oid == version->oid) one = version;
+  });
+  for (ColumnDescriptor& column : table->columns) {
+    if (!column.initial_value) continue;
+    Type type = column.initial_value->type();
+    if (type.collation == nullptr || type.collation->oid != version->oid) continue;
+    type.collation = version;
+    column.initial_value = Value(type, column.initial_value->datum());
+  }
 }
 
 std::vector<const EnumType*> EnumsOf(const TableDescriptor& table) {

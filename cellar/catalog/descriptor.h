@@ -14,6 +14,7 @@
 
 #include "cellar/codec/ids.h"
 #include "cellar/codec/key.h"
+#include "cellar/types/collation.h"
 #include "cellar/types/datum.h"
 #include "cellar/types/enum_type.h"
 #include "cellar/types/type.h"
@@ -36,7 +37,13 @@ enum class IndexState : uint8_t { kDeleteOnly = 1, kWriteOnly = 2, kPublic = 3, 
 
 // Values are persisted. A type is an object of its namespace like a relation, and shares the
 // relations' names, but is none: FindTable and the lists of tables leave it out.
-enum class RelationKind : uint8_t { kTable = 1, kView = 2, kSequence = 3, kType = 4 };
+enum class RelationKind : uint8_t {
+  kTable = 1,
+  kView = 2,
+  kSequence = 3,
+  kType = 4,
+  kCollation = 5
+};
 // How rows lie in the store. Values are persisted. kRow: one key a row. kPages: new and changed
 // rows as in kRow, all others in pages that hold their columns side by side (docs/formats/page.md).
 // kCell: one key a row and column. kDatum: the same with the column first, so that one column lies
@@ -95,17 +102,16 @@ struct ColumnDescriptor {
   Identity identity = Identity::kNone;
   // What rows written before this column existed answer; frozen when it was added.
   std::optional<Value> initial_value;
-  TableId sequence;       // owned by this column (serial, identity); zero: none
-  std::string collation;  // empty: by bytes
+  TableId sequence;  // owned by this column (serial, identity); zero: none
   Acl acl;
   std::string comment;
 };
 
 struct IndexColumn {
-  ColumnId column;         // zero when `expression` is set
-  std::string expression;  // SQL text
-  std::string collation;   // empty: the column's
-  std::string opclass;     // empty: the type's default
+  ColumnId column;                       // zero when `expression` is set
+  std::string expression;                // SQL text
+  const Collation* collation = nullptr;  // null: the column's; ByBytes(): none
+  std::string opclass;                   // empty: the type's default
   codec::Direction direction = codec::Direction::kAscending;
   codec::NullPlacement nulls = codec::NullPlacement::kLast;
 };
@@ -207,7 +213,7 @@ struct SequenceOptions {
   ColumnId owner_column;
 };
 
-// A table, view, sequence or type.
+// A table, view, sequence, type or collation.
 struct TableDescriptor {
   TableId id;
   NamespaceId parent;
@@ -235,6 +241,7 @@ struct TableDescriptor {
   std::string view_sql;
   SequenceOptions sequence;
   const EnumType* enumeration = nullptr;  // of a type: itself
+  const Collation* collation = nullptr;   // of a collation: itself
   bool temporary = false;
   int64_t counted_since_micros = 0;  // when the table was made; 0: unknown
   std::string owner;
@@ -286,6 +293,16 @@ struct NamespaceDescriptor {
 };
 
 inline constexpr NamespaceId kRootNamespace{1};
+
+// An index column compares by bytes, whatever its column's collation is. Interned.
+const Collation* ByBytes();
+
+// The collations of the relation's columns, row formats and indexes, each once, by oid.
+std::vector<const Collation*> CollationsOf(const TableDescriptor& table);
+// Has a living column, or an index, this collation?
+bool HasCollation(const TableDescriptor& table, uint32_t collation_oid);
+// Gives the relation another version of a collation, wherever it has it.
+void ReplaceCollation(const Collation* version, TableDescriptor* table);
 
 // The enum types of the relation's columns and row formats, each once, by oid.
 std::vector<const EnumType*> EnumsOf(const TableDescriptor& table);

@@ -399,6 +399,12 @@ Status CatalogEditor::FillIn(const TableDescriptor* old, TableDescriptor* table)
     for (EnumLabel& label : type.labels) CELLAR_TRY(FillOid(&label.oid));
     table->enumeration = Intern(std::move(type));
   }
+  if (table->kind == RelationKind::kCollation) {
+    Collation collation = *table->collation;
+    collation.name = table->name;
+    collation.oid = table->oid();
+    table->collation = Intern(std::move(collation));
+  }
   return CheckTableDescriptor(*table);
 }
 
@@ -417,6 +423,19 @@ Status CatalogEditor::BindEnums(const TableDescriptor* old, TableDescriptor* tab
     ReplaceEnum(type->enumeration, table);
     // Conflicts with whoever drops or changes the type meanwhile.
     if (type->commit_version != kUncommitted) CELLAR_TRY(UpdateTable(*type).status());
+  }
+  for (const Collation* one : CollationsOf(*table)) {
+    if (one->built_in || (lived && HasCollation(*old, one->oid)) ||
+        !HasCollation(*table, one->oid)) {
+      continue;
+    }
+    const TablePtr made = snapshot()->GetTable(TableId{one->oid - TableDescriptor::kFirstOid});
+    if (made == nullptr || made->kind != RelationKind::kCollation) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedObject,
+                      "collation \"{}\" does not exist", one->name);
+    }
+    ReplaceCollation(made->collation, table);
+    if (made->commit_version != kUncommitted) CELLAR_TRY(UpdateTable(*made).status());
   }
   return Status();
 }

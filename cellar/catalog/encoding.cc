@@ -20,6 +20,35 @@ void PackType(const Type& type, proto::Type* out) {
   out->set_array(type.array);
   out->set_modifier_plus_one(int64_t{type.modifier} + 1);
   if (type.enumeration != nullptr) out->set_enumeration(type.enumeration->oid);
+  if (type.collation != nullptr) out->set_collation(type.collation->oid);
+}
+
+void PackCollation(const Collation& in, proto::Collation* out) {
+  out->set_oid(in.oid);
+  out->set_name(in.name);
+  out->set_built_in(in.built_in);
+  out->set_locale(in.locale);
+  out->set_deterministic(in.deterministic);
+  out->set_version(in.version);
+}
+
+Result<const Collation*> UnpackCollation(const proto::Collation& in) {
+  if (in.oid() == 0 || in.oid() == ByBytes()->oid || in.name().empty()) {
+    return CorruptionError("collation {} is malformed", in.oid());
+  }
+  Collation out;
+  out.oid = in.oid();
+  out.name = in.name();
+  out.built_in = in.built_in();
+  out.locale = in.locale();
+  out.deterministic = in.deterministic();
+  out.version = in.version();
+  if (out.built_in) {
+    // Object ids of built-in ones differ between releases of ICU.
+    const Collation* known = FindBuiltInCollation(out.name);
+    if (known != nullptr) out.oid = known->oid;
+  }
+  return Intern(std::move(out));
 }
 
 void PackEnum(const EnumType& in, proto::EnumType* out) {
@@ -50,21 +79,34 @@ Result<const EnumType*> UnpackEnum(const proto::EnumType& in) {
   return Intern(std::move(out));
 }
 
-// The enum types of a descriptor by oid.
-using Enums = std::map<uint32_t, const EnumType*>;
+// What types of a descriptor refer to, by the oid that it uses.
+struct Definitions {
+  std::map<uint32_t, const EnumType*> enums;
+  std::map<uint32_t, const Collation*> collations;
+};
 
-Result<Type> UnpackType(const proto::Type& in, const Enums& enums) {
+Result<const Collation*> CollationAt(uint32_t oid, const Definitions& known) {
+  if (oid == 0) return nullptr;
+  const auto found = known.collations.find(oid);
+  if (found == known.collations.end()) {
+    return CorruptionError("descriptor names unknown collation {}", oid);
+  }
+  return found->second;
+}
+
+Result<Type> UnpackType(const proto::Type& in, const Definitions& known) {
   Type type;
   type.id = static_cast<TypeId>(in.id());
   type.array = in.array();
   type.modifier = static_cast<int32_t>(in.modifier_plus_one() - 1);
   if (type.id == TypeId::kEnum) {
-    auto found = enums.find(in.enumeration());
-    if (found == enums.end()) {
+    auto found = known.enums.find(in.enumeration());
+    if (found == known.enums.end()) {
       return CorruptionError("descriptor names unknown enum type {}", in.enumeration());
     }
     type.enumeration = found->second;
   }
+  CELLAR_TRY_ASSIGN(type.collation, CollationAt(in.collation(), known));
   if (in.id() > 255 || (type.id != TypeId::kInvalid && OidOf(type) == 0)) {
     return CorruptionError("descriptor names unknown type {}", in.id());
   }
@@ -133,16 +175,15 @@ void PackColumn(const ColumnDescriptor& in, proto::Column* out) {
     }
   }
   out->set_sequence(in.sequence.value);
-  out->set_collation(in.collation);
   if (in.acl.set) PackAcl(in.acl, out->mutable_acl());
   out->set_comment(in.comment);
 }
 
-Result<ColumnDescriptor> UnpackColumn(const proto::Column& in, const Enums& enums) {
+Result<ColumnDescriptor> UnpackColumn(const proto::Column& in, const Definitions& known) {
   ColumnDescriptor out;
   out.id.value = static_cast<uint32_t>(in.id());
   out.name = in.name();
-  CELLAR_TRY_ASSIGN(out.type, UnpackType(in.type(), enums));
+  CELLAR_TRY_ASSIGN(out.type, UnpackType(in.type(), known));
   out.not_null = in.not_null();
   out.hidden = in.hidden();
   out.dropped = in.dropped();
@@ -151,7 +192,7 @@ Result<ColumnDescriptor> UnpackColumn(const proto::Column& in, const Enums& enum
   if (in.identity() > 2) return CorruptionError("column has unknown identity {}", in.identity());
   out.identity = static_cast<Identity>(in.identity());
   if (in.has_initial_value()) {
-    CELLAR_TRY_ASSIGN(Type type, UnpackType(in.initial_value().type(), enums));
+    CELLAR_TRY_ASSIGN(Type type, UnpackType(in.initial_value().type(), known));
     Datum datum;
     Arena arena;
     if (!in.initial_value().null()) {
@@ -165,7 +206,6 @@ Result<ColumnDescriptor> UnpackColumn(const proto::Column& in, const Enums& enum
     out.initial_value.emplace(type, datum);
   }
   out.sequence.value = in.sequence();
-  out.collation = in.collation();
   if (in.has_acl()) out.acl = UnpackAcl(in.acl());
   out.comment = in.comment();
   return out;
@@ -184,7 +224,7 @@ void PackIndex(const IndexDescriptor& in, proto::Index* out) {
     proto::IndexColumn* packed = out->add_key();
     packed->set_column(column.column.value);
     packed->set_expression(column.expression);
-    packed->set_collation(column.collation);
+    if (column.collation != nullptr) packed->set_collation(column.collation->oid);
     packed->set_opclass(column.opclass);
     packed->set_descending(column.direction == codec::Direction::kDescending);
     packed->set_nulls_first(column.nulls == codec::NullPlacement::kFirst);
@@ -196,7 +236,7 @@ void PackIndex(const IndexDescriptor& in, proto::Index* out) {
   out->set_comment(in.comment);
 }
 
-Result<IndexDescriptor> UnpackIndex(const proto::Index& in) {
+Result<IndexDescriptor> UnpackIndex(const proto::Index& in, const Definitions& known) {
   IndexDescriptor out;
   out.id.value = static_cast<uint32_t>(in.id());
   out.oid = in.oid();
@@ -213,7 +253,11 @@ Result<IndexDescriptor> UnpackIndex(const proto::Index& in) {
     IndexColumn column;
     column.column.value = static_cast<uint32_t>(packed.column());
     column.expression = packed.expression();
-    column.collation = packed.collation();
+    if (packed.collation() == ByBytes()->oid) {
+      column.collation = ByBytes();
+    } else {
+      CELLAR_TRY_ASSIGN(column.collation, CollationAt(packed.collation(), known));
+    }
     column.opclass = packed.opclass();
     column.direction =
         packed.descending() ? codec::Direction::kDescending : codec::Direction::kAscending;
@@ -344,15 +388,25 @@ Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
     CELLAR_TRY_ASSIGN(ForeignKey key, UnpackForeignKey(packed.key()));
     out.lost_keys.push_back({TableId{packed.table()}, std::move(key)});
   }
-  if (in.kind() < 1 || in.kind() > 4) {
+  if (in.kind() < 1 || in.kind() > 5) {
     return CorruptionError("relation has unknown kind {}", in.kind());
   }
   out.kind = static_cast<RelationKind>(in.kind());
-  Enums enums;
+  Definitions known;
   for (const proto::EnumType& packed : in.enums()) {
     CELLAR_TRY_ASSIGN(const EnumType* type, UnpackEnum(packed));
-    enums[type->oid] = type;
+    known.enums[type->oid] = type;
     out.enumeration = type;
+  }
+  for (const proto::Collation& packed : in.collations()) {
+    CELLAR_TRY_ASSIGN(const Collation* collation, UnpackCollation(packed));
+    known.collations[packed.oid()] = collation;
+    out.collation = collation;
+  }
+  if (out.kind != RelationKind::kCollation) {
+    out.collation = nullptr;
+  } else if (out.collation == nullptr || out.collation->oid != out.oid()) {
+    return CorruptionError("collation {} has no definition", in.id());
   }
   if (out.kind != RelationKind::kType) {
     out.enumeration = nullptr;
@@ -364,11 +418,11 @@ Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
   }
   out.layout = static_cast<Layout>(in.layout());
   for (const proto::Column& packed : in.columns()) {
-    CELLAR_TRY_ASSIGN(ColumnDescriptor column, UnpackColumn(packed, enums));
+    CELLAR_TRY_ASSIGN(ColumnDescriptor column, UnpackColumn(packed, known));
     out.columns.push_back(std::move(column));
   }
   for (const proto::Index& packed : in.indexes()) {
-    CELLAR_TRY_ASSIGN(IndexDescriptor index, UnpackIndex(packed));
+    CELLAR_TRY_ASSIGN(IndexDescriptor index, UnpackIndex(packed, known));
     out.indexes.push_back(std::move(index));
   }
   for (const proto::CheckConstraint& packed : in.checks()) {
@@ -390,7 +444,7 @@ Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
       format.columns.push_back(ColumnId{static_cast<uint32_t>(column)});
     }
     for (const proto::Type& type_packed : packed.types()) {
-      CELLAR_TRY_ASSIGN(Type type, UnpackType(type_packed, enums));
+      CELLAR_TRY_ASSIGN(Type type, UnpackType(type_packed, known));
       format.types.push_back(type);
     }
     if (format.types.size() != format.columns.size()) {
@@ -524,6 +578,8 @@ std::string EncodeTable(const TableDescriptor& table) {
   out->set_comment(table.comment);
   if (table.enumeration != nullptr) PackEnum(*table.enumeration, out->add_enums());
   for (const EnumType* type : EnumsOf(table)) PackEnum(*type, out->add_enums());
+  if (table.collation != nullptr) PackCollation(*table.collation, out->add_collations());
+  for (const Collation* one : CollationsOf(table)) PackCollation(*one, out->add_collations());
   return message.SerializeAsString();
 }
 

@@ -113,31 +113,39 @@ NamespacePtr CatalogSnapshot::GetNamespace(NamespaceId id) const {
 
 namespace {
 
-TablePtr Holder(const CatalogSnapshot& snapshot, NamespaceId parent, std::string_view name,
-                bool is_type) {
-  const RelationName* found = snapshot.data().relation_names.Find(NameView{parent.value, name});
-  if (found == nullptr || found->is_index) return nullptr;
-  TablePtr table = snapshot.GetTable(found->table);
-  return table != nullptr && (table->kind == RelationKind::kType) == is_type ? table : nullptr;
+// A type or a collation: no relation, though its name is among theirs.
+bool IsDefinition(const TableDescriptor& table) {
+  return table.kind == RelationKind::kType || table.kind == RelationKind::kCollation;
 }
 
-std::vector<TablePtr> ListIn(const CatalogSnapshot& snapshot, NamespaceId parent, bool types) {
+TablePtr Holder(const CatalogSnapshot& snapshot, NamespaceId parent, std::string_view name) {
+  const RelationName* found = snapshot.data().relation_names.Find(NameView{parent.value, name});
+  if (found == nullptr || found->is_index) return nullptr;
+  return snapshot.GetTable(found->table);
+}
+
+TablePtr OfKind(TablePtr table, RelationKind kind) {
+  return table != nullptr && table->kind == kind ? table : nullptr;
+}
+
+std::vector<TablePtr> ListIn(const CatalogSnapshot& snapshot, NamespaceId parent,
+                             bool definitions) {
   std::vector<TablePtr> out;
   snapshot.data().relation_names.VisitFrom(
       NameView{parent.value, ""}, [&](const NameInParent& name, const RelationName& holder) {
         if (name.first != parent.value) return false;
         if (holder.is_index) return true;
         TablePtr table = snapshot.GetTable(holder.table);
-        if ((table->kind == RelationKind::kType) == types) out.push_back(std::move(table));
+        if (IsDefinition(*table) == definitions) out.push_back(std::move(table));
         return true;
       });
   return out;
 }
 
-std::vector<TablePtr> ListAll(const CatalogSnapshot& snapshot, bool types) {
+std::vector<TablePtr> ListAll(const CatalogSnapshot& snapshot, bool definitions) {
   std::vector<TablePtr> out;
   snapshot.data().tables.VisitAll([&](uint64_t, const TablePtr& table) {
-    if ((table->kind == RelationKind::kType) == types) out.push_back(table);
+    if (IsDefinition(*table) == definitions) out.push_back(table);
     return true;
   });
   return out;
@@ -146,11 +154,16 @@ std::vector<TablePtr> ListAll(const CatalogSnapshot& snapshot, bool types) {
 }  // namespace
 
 TablePtr CatalogSnapshot::FindTable(NamespaceId parent, std::string_view name) const {
-  return Holder(*this, parent, name, false);
+  TablePtr table = Holder(*this, parent, name);
+  return table == nullptr || IsDefinition(*table) ? nullptr : table;
 }
 
 TablePtr CatalogSnapshot::FindType(NamespaceId parent, std::string_view name) const {
-  return Holder(*this, parent, name, true);
+  return OfKind(Holder(*this, parent, name), RelationKind::kType);
+}
+
+TablePtr CatalogSnapshot::FindCollation(NamespaceId parent, std::string_view name) const {
+  return OfKind(Holder(*this, parent, name), RelationKind::kCollation);
 }
 
 TablePtr CatalogSnapshot::GetTypeByOid(uint32_t oid) const {
@@ -166,7 +179,7 @@ TablePtr CatalogSnapshot::GetTable(TableId id) const {
 TablePtr CatalogSnapshot::GetTableByOid(uint32_t oid) const {
   if (oid < TableDescriptor::kFirstOid) return nullptr;
   TablePtr table = GetTable(TableId{oid - TableDescriptor::kFirstOid});
-  return table == nullptr || table->kind == RelationKind::kType ? nullptr : table;
+  return table == nullptr || IsDefinition(*table) ? nullptr : table;
 }
 
 namespace {

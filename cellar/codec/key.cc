@@ -6,6 +6,7 @@
 #include "cellar/base/check.h"
 #include "cellar/codec/key_bytes.h"
 #include "cellar/types/array.h"
+#include "cellar/types/collation.h"
 #include "cellar/types/datetime.h"
 #include "cellar/types/numeric.h"
 
@@ -77,10 +78,7 @@ inline char* WriteFixed(KeyKind kind, const Datum& value, char* out) {
   }
 }
 
-uint8_t EscapedTag(KeyKind kind) {
-  if (kind == KeyKind::kText) return kTagText;
-  return kind == KeyKind::kBytes ? kTagBytes : kTagCollated;
-}
+uint8_t EscapedTag(KeyKind kind) { return kind == KeyKind::kText ? kTagText : kTagBytes; }
 
 void Complement(char* p, size_t n) {
   for (size_t i = 0; i < n; ++i) p[i] = static_cast<char>(~p[i]);
@@ -174,12 +172,18 @@ void AppendAscending(Datum value, KeyKind kind, Type type, std::string* key) {
   }
   switch (kind) {
     case KeyKind::kText:
-    case KeyKind::kBytes:
-    case KeyKind::kCollated: {
+    case KeyKind::kBytes: {
       std::string_view bytes = value.bytes();
-      if (type.id == TypeId::kBpchar && kind == KeyKind::kText)
-        bytes = WithoutTrailingBlanks(bytes);
+      if (type.id == TypeId::kBpchar) bytes = WithoutTrailingBlanks(bytes);
       AppendEscaped(EscapedTag(kind), bytes, key);
+      return;
+    }
+    case KeyKind::kCollated: {
+      std::string_view text = value.bytes();
+      if (type.id == TypeId::kBpchar) text = WithoutTrailingBlanks(text);
+      std::string sort_key;
+      AppendSortKey(text, *type.collation, &sort_key);
+      AppendEscaped(kTagCollated, sort_key, key);
       return;
     }
     case KeyKind::kNumeric: AppendNumeric(value.bytes(), key); return;
@@ -234,11 +238,9 @@ class FieldWriter {
   }
   // Returns where the ascending field at at_ ends, or null when it appended the whole field itself.
   char* WriteAscending(KeyKind kind, const Datum& value, const KeyColumn& column) {
-    if (kind == KeyKind::kText || kind == KeyKind::kBytes || kind == KeyKind::kCollated) {
+    if (kind == KeyKind::kText || kind == KeyKind::kBytes) {
       std::string_view bytes = value.bytes();
-      if (column.type.id == TypeId::kBpchar && kind == KeyKind::kText) {
-        bytes = WithoutTrailingBlanks(bytes);
-      }
+      if (column.type.id == TypeId::kBpchar) bytes = WithoutTrailingBlanks(bytes);
       if (bytes.size() <= kLongText) {
         if (room() < MaxEscapedSize(bytes.size())) {
           Grow(MaxEscapedSize(bytes.size()) + 2 * kMaxFixedField);
@@ -362,6 +364,7 @@ bool KeyLosesInformation(Datum value, Type type) {
       }
       return false;
     }
+    case KeyKind::kCollated: return !type.collation->deterministic;
     default: return false;
   }
 }

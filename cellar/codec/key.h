@@ -37,8 +37,6 @@ struct KeyColumn {
   Type type;
   Direction direction = Direction::kAscending;
   NullPlacement nulls = NullPlacement::kLast;
-  // Text under a collation: the Datum's bytes are the collator's sort key, not the text.
-  bool collated = false;
 };
 
 // May a value of this type be a key field? False for json, jsonb and the catalog's vector types.
@@ -103,7 +101,8 @@ class KeyDecoder {
 
 // True when TakeKeyField would give back a value that prints or computes otherwise than `value`:
 // numeric with trailing zeros, -0.0, a NaN of unusual bits, an interval not in justified form,
-// collated text. Such values of primary key columns are kept in the row's trailer (row.h).
+// text whose collation takes unequal bytes as equal. Such values of primary key columns are kept in
+// the row's trailer (row.h).
 bool KeyLosesInformation(Datum value, Type type);
 
 // ---- Whole keys (docs/formats/key.md, section 4) ----

@@ -126,11 +126,10 @@ inline constexpr KindTable kKinds;
 
 inline KeyKind KindOf(const Type& type) {
   KeyKind scalar = kKinds.kinds[static_cast<uint8_t>(type.id)];
-  return type.array && scalar != KeyKind::kNone ? KeyKind::kArray : scalar;
+  if (type.array && scalar != KeyKind::kNone) return KeyKind::kArray;
+  return type.collation != nullptr && scalar == KeyKind::kText ? KeyKind::kCollated : scalar;
 }
-inline KeyKind KindOf(const KeyColumn& column) {
-  return column.collated ? KeyKind::kCollated : KindOf(column.type);
-}
+inline KeyKind KindOf(const KeyColumn& column) { return KindOf(column.type); }
 
 // What a value of an integer type may be.
 struct IntegerRange {

@@ -7,6 +7,7 @@
 
 #include "cellar/codec/key_bytes.h"
 #include "cellar/types/array.h"
+#include "cellar/types/collation.h"
 #include "cellar/types/datetime.h"
 #include "cellar/types/numeric.h"
 
@@ -349,7 +350,14 @@ bool TakeValue(Cursor* cursor, KeyKind kind, Type type, Arena* arena, Datum* val
       const uint8_t* start = cursor->at;
       std::string_view bytes;
       if (!TakeEscaped(cursor, arena, &bytes)) return false;
-      if (type.id == TypeId::kBpchar && kind == KeyKind::kText && bytes.ends_with(' ')) {
+      if (kind == KeyKind::kCollated && type.collation->deterministic) {
+        const size_t end = bytes.find('\0');
+        if (end == std::string_view::npos) {
+          return cursor->FailAt(start, "a sort key without its text");
+        }
+        bytes.remove_prefix(end + 1);
+      }
+      if (type.id == TypeId::kBpchar && kind != KeyKind::kBytes && bytes.ends_with(' ')) {
         return cursor->FailAt(start, "not a canonical padded text");
       }
       *value = Datum::Bytes(bytes);

@@ -8,6 +8,7 @@
 
 #include "cellar/codec/random_values.h"
 #include "cellar/types/array.h"
+#include "cellar/types/collation.h"
 #include "cellar/types/datetime.h"
 #include "cellar/types/numeric.h"
 #include "cellar/types/text_io.h"
@@ -442,13 +443,42 @@ TEST(KeyTuple, ComesBackAndSortsAsItsFieldsDo) {
 }
 
 TEST(KeyField, CollatedTextIsItsSortKey) {
+  for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
+    KeyColumn column = kText;
+    column.direction = direction;
+    column.type.collation = FindBuiltInCollation("de-x-icu");
+    const std::string key = Encode(Datum::Bytes("Öl"), column);
+    std::string sort_key;
+    AppendSortKey("Öl", *column.type.collation, &sort_key);
+    KeyColumn bytes{MakeType(TypeId::kBytea), direction};
+    std::string expected = Encode(Datum::Bytes(sort_key), bytes);
+    expected[0] = direction == Direction::kAscending ? '\x62' : '\x9D';
+    EXPECT_EQ(ToHex(key), ToHex(expected));
+    Arena arena;
+    std::string_view in = key;
+    EXPECT_EQ(TakeKeyField(&in, column, &arena)->bytes(), "Öl");
+    EXPECT_FALSE(KeyLosesInformation(Datum::Bytes("Öl"), column.type));
+  }
+  // Without the text behind the sort key the key is not one of a deterministic collation.
   KeyColumn column = kText;
-  column.collated = true;
-  std::string key = Encode(Datum::Bytes("\x2A\x00\x01"sv), column);
-  EXPECT_EQ(ToHex(key), "622a00ff010001");
+  column.type.collation = FindBuiltInCollation("de-x-icu");
   Arena arena;
-  std::string_view in = key;
-  EXPECT_EQ(TakeKeyField(&in, column, &arena)->bytes(), "\x2A\x00\x01"sv);
+  std::string_view in = "\x62\x2A\x00\x01"sv;
+  EXPECT_EQ(TakeKeyField(&in, column, &arena).status().code(), Code::kCorruption);
+}
+
+TEST(KeyField, TextsThatACollationTakesAsEqualHaveOneKey) {
+  Collation any_case;
+  any_case.oid = 20000;
+  any_case.name = "any_case";
+  any_case.locale = "und-u-ks-level2";
+  any_case.deterministic = false;
+  any_case.version = CollationVersion(any_case.locale);
+  KeyColumn column = kText;
+  column.type.collation = Intern(any_case);
+  EXPECT_EQ(Encode(Datum::Bytes("GRÜN"), column), Encode(Datum::Bytes("grün"), column));
+  EXPECT_NE(Encode(Datum::Bytes("resume"), column), Encode(Datum::Bytes("résumé"), column));
+  EXPECT_TRUE(KeyLosesInformation(Datum::Bytes("a"), column.type));
 }
 
 TEST(KeyField, PaddedCharactersLoseTheirBlanks) {

@@ -87,7 +87,7 @@ Result<RowFormat> RowFormat::Make(uint32_t format_id, std::vector<RowColumn> col
       return InvalidError("a value of type {} cannot be stored", FormatType(column.type));
     }
     if (column.in_key) {
-      bool may_lose = column.collated || storage == Storage::kVarChecked ||
+      bool may_lose = column.type.collation != nullptr || storage == Storage::kVarChecked ||
                       storage == Storage::kFloat4 || storage == Storage::kFloat8 ||
                       column.type.id == TypeId::kInterval;
       if (may_lose) format.lossy_keys_.push_back(i);
@@ -118,7 +118,7 @@ Status RowEncoder::AppendRow(const RowFormat& format, GetValue get, bool unless_
   for (uint32_t ordinal : format.lossy_keys_) {
     const RowColumn& column = format.columns_[ordinal];
     Datum value = get(ordinal);
-    if (value.is_null() || !(column.collated || KeyLosesInformation(value, column.type))) continue;
+    if (value.is_null() || !KeyLosesInformation(value, column.type)) continue;
     std::string bytes;
     AppendStored(value, column.type, &bytes);
     AppendVarint(column.id.value, &trailer);

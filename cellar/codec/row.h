@@ -33,8 +33,6 @@ struct RowColumn {
   Type type;
   // The column is a field of the key: only what the key loses is stored.
   bool in_key = false;
-  // ... and a collated one, whose text the key never gives back.
-  bool collated = false;
 };
 
 // Where each column lies in the values of one format id. Immutable; thread-safe; cheap to move.

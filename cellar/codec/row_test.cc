@@ -8,6 +8,7 @@
 
 #include "cellar/codec/key.h"
 #include "cellar/codec/random_values.h"
+#include "cellar/types/collation.h"
 
 namespace cellar::codec {
 namespace {
@@ -239,9 +240,16 @@ TEST(Row, TypesThatDoNotFitAreRefused) {
 
 TEST(Row, TrailerKeepsOnlyWhatKeysLose) {
   Arena arena;
+  Collation collation;
+  collation.oid = 20000;
+  collation.name = "any_case";
+  collation.locale = "und-u-ks-level2";
+  collation.deterministic = false;
+  Type any_case = MakeType(TypeId::kText);
+  any_case.collation = Intern(collation);
   RowFormat format = *RowFormat::Make(1, {{ColumnId{1}, MakeType(TypeId::kNumeric), true},
                                           {ColumnId{2}, MakeType(TypeId::kFloat8), true},
-                                          {ColumnId{3}, MakeType(TypeId::kText), true, true}});
+                                          {ColumnId{3}, any_case, true}});
   std::vector<Datum> plain = {Datum::Bytes(numeric::Make(15, 1, &arena)), Datum::Double(0.0),
                               Datum()};
   std::string value;

@@ -40,6 +40,12 @@ std::string IndexDefinition(Session::Impl& session, const catalog::TableDescript
     if (i > 0) text += ", ";
     text += part.expression.empty() ? name_of(part.column)
                                     : ShowIndexExpression(part.expression, pretty);
+    if (part.collation != nullptr) {
+      const Type own = part.expression.empty() ? Type() : IndexPartType(table, part);
+      if (part.collation != own.collation) {
+        text += " COLLATE " + sql::QuoteIdentifier(part.collation->name);
+      }
+    }
     if (!part.opclass.empty()) text += " " + part.opclass;
     const bool descending = part.direction == codec::Direction::kDescending;
     const bool first = part.nulls == codec::NullPlacement::kFirst;

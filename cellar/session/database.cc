@@ -49,8 +49,12 @@ Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> eng
                                                  impl.sequences->Forget(storage);
                                                });
   impl.collecting = std::make_unique<CollectService>(impl.collector.get(), impl.clock.get());
-  if (options.read_only) return database;
+  if (options.read_only) {
+    CELLAR_TRY(RefreshStaleCollations(database.get()));
+    return database;
+  }
   CELLAR_TRY(DropLeftoverTemporarySchemas(&impl));
+  CELLAR_TRY(RefreshStaleCollations(database.get()));
   if (seal != SealMode::kAuto) impl.sealing->Pause();
   impl.sealing->Start();
   impl.read_counts = std::make_unique<ReadCounts>(impl.catalog.get());

@@ -225,9 +225,10 @@ Status Ddl::DropSchema(const ast::ObjectName& object, const ast::DropStmt& state
     std::string detail;
     for (const catalog::TablePtr& table : tables) {
       if (!detail.empty()) detail += "\n";
-      const bool is_type = table->kind == catalog::RelationKind::kType;
-      detail += fmt::format("{} {} depends on schema {}", is_type ? "type" : "table",
-                            s_.QualifiedName(*table), name);
+      const char* kind = table->kind == catalog::RelationKind::kType        ? "type"
+                         : table->kind == catalog::RelationKind::kCollation ? "collation"
+                                                                            : "table";
+      detail += fmt::format("{} {} depends on schema {}", kind, s_.QualifiedName(*table), name);
     }
     return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
                     "cannot drop schema {} because other objects depend on it", name)
@@ -247,6 +248,8 @@ Status Ddl::DropSchema(const ast::ObjectName& object, const ast::DropStmt& state
         CELLAR_TRY(Discard(living));
       } else if (living->kind == catalog::RelationKind::kType) {
         CELLAR_TRY(DropType(living, true));
+      } else if (living->kind == catalog::RelationKind::kCollation) {
+        CELLAR_TRY(DropCollation(living, true));
       } else {
         CELLAR_TRY(DropTable(living, true));
       }
@@ -273,6 +276,7 @@ Status Ddl::DropObjects(const ast::DropStmt& statement) {
       case ast::ObjectType::kSequence: CELLAR_TRY(DropRelation(object, statement)); break;
       case ast::ObjectType::kIndex: CELLAR_TRY(DropIndex(object, statement)); break;
       case ast::ObjectType::kSchema: CELLAR_TRY(DropSchema(object, statement)); break;
+      case ast::ObjectType::kCollation: CELLAR_TRY(DropCollations(object, statement)); break;
       case ast::ObjectType::kType:
       case ast::ObjectType::kDomain: CELLAR_TRY(DropTypes(object, statement)); break;
       default: {
@@ -696,6 +700,7 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
     }
     case ast::ObjectType::kRole: return RenameRole(statement);
     case ast::ObjectType::kType: return RenameType(statement);
+    case ast::ObjectType::kCollation: return RenameCollation(statement);
     case ast::ObjectType::kIndex:
     case ast::ObjectType::kTable:
     case ast::ObjectType::kView:
@@ -822,6 +827,7 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
 
 Status Ddl::MoveToSchema(const ast::AlterObjectSchemaStmt& statement) {
   if (statement.object_type == ast::ObjectType::kType) return MoveType(statement);
+  if (statement.object_type == ast::ObjectType::kCollation) return MoveCollation(statement);
   Result<catalog::TablePtr> found = FindRelation(statement.relation);
   if (!found.ok()) {
     if (statement.if_exists && found.status().code() == Code::kNotFound) {
@@ -875,6 +881,12 @@ Status Ddl::Comment(const ast::CommentStmt& statement) {
     case ast::ObjectType::kSequence: {
       CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindRelation(NameOf(statement.object)));
       catalog::TableDescriptor next = *table;
+      next.comment = text;
+      return Editor().UpdateTable(std::move(next)).status();
+    }
+    case ast::ObjectType::kCollation: {
+      CELLAR_TRY_ASSIGN(catalog::TablePtr made, FindOwnCollation(NameOf(statement.object)));
+      catalog::TableDescriptor next = *made;
       next.comment = text;
       return Editor().UpdateTable(std::move(next)).status();
     }
@@ -997,6 +1009,10 @@ Status Ddl::Run(const Prepared& prepared, std::string* tag) {
     case ast::NodeKind::kCreateDatabase: return CreateDatabase(node.As<ast::CreateDatabaseStmt>());
     case ast::NodeKind::kDropDatabase: return DropDatabase(node.As<ast::DropDatabaseStmt>());
     case ast::NodeKind::kCreateEnum: return CreateEnum(node.As<ast::CreateEnumStmt>());
+    case ast::NodeKind::kCreateCollation:
+      return CreateCollation(node.As<ast::CreateCollationStmt>());
+    case ast::NodeKind::kAlterCollation:
+      return RefreshCollation(node.As<ast::AlterCollationStmt>());
     case ast::NodeKind::kAlterEnum: return AlterEnum(node.As<ast::AlterEnumStmt>());
     case ast::NodeKind::kCreateView: return CreateView(node.As<ast::CreateViewStmt>());
     case ast::NodeKind::kCreateSequence: return CreateSequence(node.As<ast::CreateSequenceStmt>());

@@ -208,6 +208,23 @@ class Ddl {
                       catalog::ColumnId column, const std::string& old_name,
                       const std::string& new_name);
 
+  // ddl_collations.cc
+  Status CreateCollation(const ast::CreateCollationStmt& statement);
+  Status RenameCollation(const ast::RenameStmt& statement);
+  Status MoveCollation(const ast::AlterObjectSchemaStmt& statement);
+  Status RefreshCollation(const ast::AlterCollationStmt& statement);
+  Status DropCollations(const ast::ObjectName& object, const ast::DropStmt& statement);
+  Status DropCollation(const catalog::TablePtr& made, bool cascade);
+  Status UpdateCollation(catalog::TableDescriptor next);
+  // Makes the relation's keys anew by the rules that this process has.
+  Status RefreshCollationsOf(catalog::TablePtr table);
+  // Living relations that have the collation. Cost: looks at all relations.
+  std::vector<catalog::TablePtr> UsersOfCollation(uint32_t oid);
+  // As sql::ResolveCollation.
+  Result<const Collation*> CollationNamed(const ast::QualifiedName& name, int location);
+  // One that users made. Errors: 42704; 42501 unless the current role owns it.
+  Result<catalog::TablePtr> FindOwnCollation(const ast::QualifiedName& name);
+
   // ddl_types.cc
   Status CreateEnum(const ast::CreateEnumStmt& statement);
   Status AlterEnum(const ast::AlterEnumStmt& statement);

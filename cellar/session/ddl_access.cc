@@ -119,8 +119,9 @@ Status Ddl::AuthorizeDrop(const ast::DropStmt& statement) {
         CELLAR_TRY(s_.CheckOwner(*Catalog()->GetNamespace(*space)));
       continue;
     }
-    // DropTypes looks by itself.
+    // DropTypes and DropCollations look by themselves.
     if (statement.object_type == ast::ObjectType::kType ||
+        statement.object_type == ast::ObjectType::kCollation ||
         statement.object_type == ast::ObjectType::kDomain) {
       continue;
     }
@@ -139,6 +140,7 @@ Status Ddl::AuthorizeDrop(const ast::DropStmt& statement) {
 Status Ddl::AuthorizeRename(const ast::RenameStmt& statement) {
   switch (statement.object_type) {
     case ast::ObjectType::kType:
+    case ast::ObjectType::kCollation:
     case ast::ObjectType::kRole: return Status();  // they look by themselves
     case ast::ObjectType::kSchema: {
       std::optional<catalog::NamespaceId> space =
@@ -229,7 +231,10 @@ Status Ddl::Authorize(const ast::Node& node) {
     case ast::NodeKind::kRename: return AuthorizeRename(node.As<ast::RenameStmt>());
     case ast::NodeKind::kAlterObjectSchema: {
       const auto& move = node.As<ast::AlterObjectSchemaStmt>();
-      if (move.object_type == ast::ObjectType::kType) return Status();
+      if (move.object_type == ast::ObjectType::kType ||
+          move.object_type == ast::ObjectType::kCollation) {
+        return Status();
+      }
       CELLAR_TRY(AuthorizeRelation(move.relation));
       std::optional<catalog::NamespaceId> space =
           sql::FindSchema(*Catalog(), s_.Scope(), move.new_schema);
@@ -333,6 +338,10 @@ Status Ddl::AlterOwner(const ast::AlterOwnerStmt& statement) {
   if (statement.object_type == ast::ObjectType::kType) {
     CELLAR_TRY_ASSIGN(const catalog::TablePtr type, FindOwnType(NameOf(statement.object)));
     return ChangeOwner(statement.new_owner, type);
+  }
+  if (statement.object_type == ast::ObjectType::kCollation) {
+    CELLAR_TRY_ASSIGN(const catalog::TablePtr made, FindOwnCollation(NameOf(statement.object)));
+    return ChangeOwner(statement.new_owner, made);
   }
   if (statement.object_type == ast::ObjectType::kSchema) {
     std::optional<catalog::NamespaceId> id =

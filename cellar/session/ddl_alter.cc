@@ -484,7 +484,16 @@ Status Ddl::ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr*
     return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
                     "column \"{}\" has pseudo-type {}", command.name, FormatType(type));
   }
-  if (type == column->type && command.expr == nullptr) return Status();
+  if (!command.column->collation.empty()) {
+    CELLAR_TRY_ASSIGN(type.collation, CollationNamed(command.column->collation,
+                                                     command.column->collation.location));
+    if (!IsCollatable(type)) {
+      return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                      "collations are not supported by type {}", FormatType(type));
+    }
+  }
+  const bool same_collation = type.collation == column->type.collation;
+  if (type == column->type && same_collation && command.expr == nullptr) return Status();
   sql::PlannerContext context = s_.MakePlannerContext({});
   sql::EvalContext eval;
   Arena arena;

@@ -60,6 +60,7 @@ const char* KindName(RelationKind kind) {
     case RelationKind::kView: return "view";
     case RelationKind::kSequence: return "sequence";
     case RelationKind::kType: return "type";
+    case RelationKind::kCollation: return "collation";
     default: return "table";
   }
 }
@@ -70,6 +71,7 @@ std::optional<RelationKind> KindOf(ast::ObjectType type) {
     case ast::ObjectType::kView: return RelationKind::kView;
     case ast::ObjectType::kSequence: return RelationKind::kSequence;
     case ast::ObjectType::kType: return RelationKind::kType;
+    case ast::ObjectType::kCollation: return RelationKind::kCollation;
     default: return std::nullopt;
   }
 }
@@ -273,6 +275,7 @@ bool Ddl::NameIsTaken(catalog::NamespaceId space, const std::string& name) {
   const catalog::IndexDescriptor* index = nullptr;
   return Catalog()->FindTable(space, name) != nullptr ||
          Catalog()->FindType(space, name) != nullptr ||
+         Catalog()->FindCollation(space, name) != nullptr ||
          Catalog()->FindTableOfIndex(space, name, &index) != nullptr;
 }
 
@@ -414,7 +417,12 @@ Status Ddl::Restore(const TablePtr& dropped, catalog::NamespaceId space, const s
     column.identity = catalog::Identity::kNone;
   }
   CELLAR_TRY(RestoreForeignKeys(together, &next));
-  CELLAR_TRY(Editor().UndropTable(std::move(next)).status());
+  CELLAR_TRY_ASSIGN(TablePtr restored, Editor().UndropTable(std::move(next)));
+  // It got the collations as they are now; its keys were made by those of its last day.
+  if (catalog::CollationsOf(*dropped) != catalog::CollationsOf(*restored)) {
+    CELLAR_TRY(RewriteTable(*restored, &restored, false));
+  }
+  CELLAR_TRY(RefreshCollationsOf(restored));
   for (const TablePtr& sequence : sequences) {
     TableDescriptor back = *sequence;
     back.parent = space;
@@ -462,9 +470,10 @@ Status Ddl::RestoreNamespace(const NamespacePtr& space, const std::string& name)
     tables.push_back(table);
     together.insert(table->id);
   }
-  // Types before what has them.
-  std::stable_partition(tables.begin(), tables.end(),
-                        [](const TablePtr& table) { return table->kind == RelationKind::kType; });
+  // Types and collations before what has them.
+  std::stable_partition(tables.begin(), tables.end(), [](const TablePtr& table) {
+    return table->kind == RelationKind::kType || table->kind == RelationKind::kCollation;
+  });
   for (const TablePtr& table : tables)
     CELLAR_TRY(Restore(table, table->parent, table->name, together));
   for (const TablePtr& table : tables) CELLAR_TRY(RestoreLostKeys(*table, together));

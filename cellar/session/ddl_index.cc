@@ -36,10 +36,6 @@ Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
   index.unique = statement.unique;
   index.nulls_not_distinct = statement.nulls_not_distinct;
   for (const ast::IndexElement& element : statement.elements) {
-    if (!element.collation.empty() && element.collation.name != "C" &&
-        element.collation.name != "default" && element.collation.name != "POSIX") {
-      return UnsupportedError("collation \"{}\" is not supported", element.collation.name);
-    }
     catalog::IndexColumn part;
     Type type;
     if (!element.column.empty()) {
@@ -53,6 +49,19 @@ Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
     } else {
       CELLAR_TRY_ASSIGN(type, CheckIndexExpression(*element.expr, *table));
       part.expression = sql::DeparseExpr(*element.expr);
+    }
+    if (!element.collation.empty()) {
+      CELLAR_TRY_ASSIGN(const Collation* const collation, CollationNamed(element.collation, -1));
+      if (!IsCollatable(type)) {
+        return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                        "collations are not supported by type {}", FormatType(type));
+      }
+      if (collation != type.collation) {
+        part.collation = collation == nullptr ? catalog::ByBytes() : collation;
+      }
+    }
+    if (!part.expression.empty() && part.collation == nullptr) {
+      part.collation = type.collation;  // so that it is known without the expression
     }
     if (!element.opclass.empty()) {
       CELLAR_TRY_ASSIGN(part.opclass, ResolveOperatorClass(element.opclass, type));

@@ -346,10 +346,11 @@ std::vector<std::string> Ddl::DependentsOf(uint32_t role) {
         tables.push_back(std::move(type));
       }
       for (const catalog::TablePtr& table : tables) {
-        const char* kind = table->kind == catalog::RelationKind::kType       ? "type"
-                           : table->kind == catalog::RelationKind::kView     ? "view"
-                           : table->kind == catalog::RelationKind::kSequence ? "sequence"
-                                                                             : "table";
+        const char* kind = table->kind == catalog::RelationKind::kType        ? "type"
+                           : table->kind == catalog::RelationKind::kCollation ? "collation"
+                           : table->kind == catalog::RelationKind::kView      ? "view"
+                           : table->kind == catalog::RelationKind::kSequence  ? "sequence"
+                                                                              : "table";
         const std::string shown = here ? s_.QualifiedName(*table) : table->name;
         if (s_.Roles().OidOf(table->owner) == role) {
           // Sequences of columns go with their tables.
@@ -606,11 +607,12 @@ Status Ddl::DropOwned(const std::vector<uint32_t>& roles, bool cascade) {
         const uint32_t owner = s_.OwnerOf(*table);
         if (owner == role) {
           ast::DropStmt drop;
-          drop.object_type = table->kind == catalog::RelationKind::kType   ? ast::ObjectType::kType
-                             : table->kind == catalog::RelationKind::kView ? ast::ObjectType::kView
-                             : table->kind == catalog::RelationKind::kSequence
-                                 ? ast::ObjectType::kSequence
-                                 : ast::ObjectType::kTable;
+          drop.object_type =
+              table->kind == catalog::RelationKind::kType        ? ast::ObjectType::kType
+              : table->kind == catalog::RelationKind::kCollation ? ast::ObjectType::kCollation
+              : table->kind == catalog::RelationKind::kView      ? ast::ObjectType::kView
+              : table->kind == catalog::RelationKind::kSequence  ? ast::ObjectType::kSequence
+                                                                 : ast::ObjectType::kTable;
           // Sequences of columns go with their tables.
           if (table->sequence.owner_table.value != 0 &&
               Catalog()->GetTable(table->sequence.owner_table) != nullptr) {

@@ -71,8 +71,9 @@ void Ddl::AddHiddenRowId(catalog::TableDescriptor* table) {
   catalog::IndexDescriptor primary;
   primary.primary = primary.unique = true;
   primary.name = ChooseName(*table, "", "rowid", table->parent);
-  primary.key.push_back(
-      {column.id, "", "", "", codec::Direction::kAscending, codec::NullPlacement::kLast});
+  catalog::IndexColumn part;
+  part.column = column.id;
+  primary.key.push_back(std::move(part));
   table->columns.push_back(std::move(column));
   table->indexes.insert(table->indexes.begin(), std::move(primary));
 }
@@ -232,11 +233,14 @@ Result<catalog::ColumnDescriptor> Ddl::MakeColumn(const ast::ColumnDef& definiti
         .WithLocation(definition.location);
   }
   if (!definition.collation.empty()) {
-    const std::string& name = definition.collation.name;
-    if (name != "C" && name != "POSIX" && name != "default" && name != "ucs_basic") {
-      return UnsupportedError("collation \"{}\" is not supported", name)
+    CELLAR_TRY_ASSIGN(const Collation* const collation,
+                      CollationNamed(definition.collation, definition.collation.location));
+    if (!IsCollatable(column.type)) {
+      return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                      "collations are not supported by type {}", FormatType(column.type))
           .WithLocation(definition.collation.location);
     }
+    column.type.collation = collation;
   }
   if (*serial != 0) {
     column.type = TypeOfSerial(*serial);

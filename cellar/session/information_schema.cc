@@ -125,6 +125,17 @@ class InformationSchema {
         .Text("udt_schema", schema)
         .Text("udt_name", TypeName(type));
     if (type.array) return;
+    if (type.collation != nullptr) {
+      std::string home = "pg_catalog";
+      if (!type.collation->built_in) {
+        const catalog::TablePtr made = catalog_->GetTable(
+            catalog::TableId{type.collation->oid - catalog::TableDescriptor::kFirstOid});
+        if (made != nullptr) home = s_.SchemaName(made->parent);
+      }
+      row_.Text("collation_catalog", s_.database_name)
+          .Text("collation_schema", home)
+          .Text("collation_name", type.collation->name);
+    }
     switch (type.id) {
       case TypeId::kVarchar:
       case TypeId::kBpchar:

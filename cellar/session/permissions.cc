@@ -19,6 +19,7 @@ std::string_view KindName(const catalog::TableDescriptor& table) {
     case catalog::RelationKind::kView: return "view";
     case catalog::RelationKind::kSequence: return "sequence";
     case catalog::RelationKind::kType: return "type";
+    case catalog::RelationKind::kCollation: return "collation";
     default: return "table";
   }
 }

@@ -522,4 +522,8 @@ uint32_t FunctionOid(const sql::FunctionSpec& function);
 // crash ended are dropped when the database opens.
 Status DropLeftoverTemporarySchemas(Database::Impl* db);
 
+// Writes what is sorted by rules of a collation that this process does not have anew. Errors:
+// kUnsupported when there is such a thing and the database is open for reading only.
+Status RefreshStaleCollations(Database* database);
+
 }  // namespace cellar::session

@@ -82,6 +82,7 @@ bool IsPrimaryHidden(const catalog::IndexDescriptor& index) {
 }
 
 uint32_t CollationOf(Type type) {
+  if (type.collation != nullptr && IsCollatable(type)) return type.collation->oid;
   switch (type.id) {
     case TypeId::kText:
     case TypeId::kVarchar:
@@ -243,15 +244,17 @@ class Generator {
     }
     return relations;
   }
-  // Types that users made, as Relations.
-  std::vector<catalog::TablePtr> MadeTypes() {
+  // Types or collations that users made, as Relations.
+  std::vector<catalog::TablePtr> MadeOf(catalog::RelationKind kind) {
     std::vector<catalog::TablePtr> types = catalog_->ListTypes(s_.database_id);
     for (const catalog::NamespacePtr& space : Schemas()) {
       std::vector<catalog::TablePtr> more = catalog_->ListTypes(space->id);
       types.insert(types.end(), more.begin(), more.end());
     }
+    std::erase_if(types, [kind](const catalog::TablePtr& one) { return one->kind != kind; });
     return types;
   }
+  std::vector<catalog::TablePtr> MadeTypes() { return MadeOf(catalog::RelationKind::kType); }
   std::vector<catalog::NamespacePtr> Schemas() {
     std::vector<catalog::NamespacePtr> schemas = catalog_->ListNamespaces(s_.database_id);
     schemas.erase(std::remove_if(schemas.begin(), schemas.end(),
@@ -675,7 +678,7 @@ class Generator {
           options.push_back((descending ? 1 : 0) |
                             (part.nulls == codec::NullPlacement::kFirst ? 2 : 0));
           const Type type = IndexPartType(*table, part);
-          collations.push_back(CollationOf(type));
+          collations.push_back(part.collation != nullptr ? part.collation->oid : CollationOf(type));
           classes.push_back(part.opclass.empty() ? OpclassOf(type) : OpclassOf(part.opclass));
           if (part.expression.empty()) continue;
           if (!expressions.empty()) expressions += ", ";
@@ -987,6 +990,23 @@ class Generator {
           .Int("collencoding", known.oid == 962 ? 6 : -1);
       if (known.provider == 'c') row_.Text("collcollate", "C").Text("collctype", "C");
       row_.Emit();
+    }
+    const auto icu = [this](const class Collation& one, uint32_t space, uint32_t owner) {
+      if (!Wants("oid", one.oid)) return;
+      row_.Int("oid", one.oid)
+          .Text("collname", one.name)
+          .Int("collnamespace", space)
+          .Int("collowner", owner)
+          .Char("collprovider", 'i')
+          .Bool("collisdeterministic", one.deterministic)
+          .Int("collencoding", -1)
+          .Text("colliculocale", one.locale);
+      if (!one.version.empty()) row_.Text("collversion", one.version);
+      row_.Emit();
+    };
+    for (const auto& one : BuiltInCollations()) icu(one, kPgCatalogOid, kOwnerOid);
+    for (const catalog::TablePtr& made : MadeOf(catalog::RelationKind::kCollation)) {
+      icu(*made->collation, s_.NamespaceOid(made->parent), OwnerOid(made->owner));
     }
   }
 

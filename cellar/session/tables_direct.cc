@@ -84,7 +84,7 @@ std::unique_ptr<DirectShape> DirectShape::Of(const KnownTable& known, const sql:
     shape->is_key.push_back(0);
   }
   for (size_t i = 0; i < table.primary().key.size(); ++i) {
-    if (key[i].collated) return nullptr;
+    if (key[i].type.collation != nullptr) return nullptr;
     const auto at =
         std::find(shape->living.begin(), shape->living.end(), table.primary().key[i].column);
     if (at == shape->living.end()) return nullptr;

@@ -287,7 +287,7 @@ class Cutter {
     }
     std::vector<std::vector<Datum>> prefixes(1);
     for (size_t at = 0; at < columns_.size(); ++at) {
-      if (columns_[at].collated) break;
+      if (columns_[at].type.collation != nullptr) break;
       std::optional<std::vector<Datum>> values = EqualTo(at);
       if (!values || values->size() * prefixes.size() > kMaxRanges) return Bounded(prefixes, at);
       std::vector<std::vector<Datum>> longer;
@@ -365,7 +365,7 @@ class Cutter {
   std::vector<KeyRange> Bounded(const std::vector<std::vector<Datum>>& prefixes, size_t at) {
     Limit lower, upper;
     bool not_null = false;
-    if (at < columns_.size() && !columns_[at].collated) {
+    if (at < columns_.size() && columns_[at].type.collation == nullptr) {
       const Type type = columns_[at].type;
       for (const Filter* conjunct : conjuncts_) {
         const std::vector<Filter>& args = conjunct->args();
@@ -500,7 +500,9 @@ std::vector<table::ColumnFilter> ScanFiltersOf(const Filter& filter,
   auto column_of = [&](const Filter& node) -> const catalog::ColumnDescriptor* {
     if (node.op() != Op::kColumn) return nullptr;
     const catalog::ColumnDescriptor* column = table.FindColumn(node.column());
-    if (column == nullptr || column->hidden || !column->collation.empty()) return nullptr;
+    if (column == nullptr || column->hidden || column->type.collation != nullptr) {
+      return nullptr;
+    }
     return codec::IsKeyType(column->type) ? column : nullptr;
   };
   auto add = [&](const Filter& conjunct) {

@@ -436,7 +436,7 @@ Status ScannerImpl::Open(KnownTable* known, const ScanOptions& options) {
   key_size_ = index->key.size();
   order_ = OrderOf(*table_, *index, &order_ids_);
   for (size_t i = 0; i < order_.size(); ++i) {
-    tokens_ &= order_ids_[i].value != 0 && !order_[i].collated;
+    tokens_ &= order_ids_[i].value != 0 && order_[i].type.collation == nullptr;
   }
   CELLAR_TRY_ASSIGN(std::vector<uint32_t> positions, PositionsOf(*known, options.columns));
   CELLAR_TRY(lease_->CheckSelect(known, positions));

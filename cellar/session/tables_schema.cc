@@ -56,12 +56,10 @@ Result<SchemaPtr> MakeSchema(const catalog::CatalogSnapshot& catalog,
       key.type = types[i].type;
       key.descending = column.direction == codec::Direction::kDescending;
       key.nulls_first = column.nulls == codec::NullPlacement::kFirst;
-      key.collation = column.collation;
+      if (types[i].type.collation != nullptr) key.collation = types[i].type.collation->name;
       if (column.expression.empty()) {
         key.column = position(column.column);
         hidden |= key.column < 0;
-        const catalog::ColumnDescriptor* described = table.FindColumn(column.column);
-        if (key.collation.empty() && described != nullptr) key.collation = described->collation;
       }
       shown.key.push_back(std::move(key));
     }
@@ -114,7 +112,7 @@ Result<const catalog::IndexDescriptor*> IndexOf(const catalog::TableDescriptor& 
   for (size_t i = 0; i < index->key.size(); ++i) {
     const catalog::IndexColumn& column = index->key[i];
     const catalog::ColumnDescriptor* described = table.FindColumn(column.column);
-    if (!column.expression.empty() || types[i].collated) {
+    if (!column.expression.empty() || types[i].type.collation != nullptr) {
       return UnsupportedError("keys of index \"{}\" cannot be given", index->name)
           .WithDetail("It has an expression or a collation.");
     }

@@ -24,6 +24,7 @@ Value DefaultOf(const catalog::ColumnDescriptor& column) {
 }  // namespace
 
 bool TypeMayLoseInformation(Type type) {
+  if (type.collation != nullptr && !type.collation->deterministic) return true;
   switch (type.id) {
     case TypeId::kBool:
     case TypeId::kInt2:
@@ -353,6 +354,9 @@ Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out
     if (position < 0) return CorruptionError("index {} lacks a column", index.id.value);
     codec::KeyColumn key;
     key.type = types_[static_cast<size_t>(position)];
+    if (column.collation != nullptr) {
+      key.type.collation = column.collation == catalog::ByBytes() ? nullptr : column.collation;
+    }
     key.direction = column.direction;
     key.nulls = column.nulls;
     if (!codec::IsKeyType(key.type)) {
@@ -362,7 +366,8 @@ Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out
     positions->push_back(static_cast<uint32_t>(position));
     return Status();
   };
-  auto add_entry_column = [&](uint32_t position, bool in_key) {
+  // `type`: of the key field, by whose collation the entry knows what the key loses.
+  auto add_entry_column = [&](uint32_t position, bool in_key, Type type) {
     if (std::find(out->all_positions.begin(), out->all_positions.end(), position) !=
         out->all_positions.end()) {
       return;
@@ -372,7 +377,7 @@ Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out
     out->entry_positions.push_back(position);
     codec::RowColumn column;
     column.id = living_ids_[position];
-    column.type = living_types_[position];
+    column.type = type;
     column.type.modifier = -1;
     column.in_key = in_key;
     entry_columns.push_back(column);
@@ -384,11 +389,16 @@ Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out
   }
   for (const catalog::IndexColumn& column : index.key) {
     CELLAR_TRY(add(column, &out->key_columns, &out->key_positions));
-    add_entry_column(out->key_positions.back(), true);
+    add_entry_column(out->key_positions.back(), true, out->key_columns.back().type);
   }
   for (size_t i = 0; i < ref_positions.size(); ++i) {
     auto held = std::find(out->key_positions.begin(), out->key_positions.end(), ref_positions[i]);
-    if (held != out->key_positions.end()) {
+    // Only a field that gives the value back stands for the primary key's.
+    const auto gives_back = [&](const codec::KeyColumn& column) {
+      return column.type.collation == nullptr || column.type.collation->deterministic;
+    };
+    if (held != out->key_positions.end() &&
+        gives_back(out->key_columns[static_cast<size_t>(held - out->key_positions.begin())])) {
       out->ref_places.push_back(static_cast<uint32_t>(held - out->key_positions.begin()));
       continue;
     }
@@ -396,7 +406,7 @@ Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out
         static_cast<uint32_t>(out->key_positions.size() + out->rest_positions.size()));
     out->rest_positions.push_back(ref_positions[i]);
     out->rest_columns.push_back(out->ref_columns[i]);
-    add_entry_column(ref_positions[i], true);
+    add_entry_column(ref_positions[i], true, out->ref_columns[i].type);
   }
   if (!index.predicate.empty()) {
     out->predicate_position = FindComputed(index.predicate, true);
@@ -405,7 +415,8 @@ Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out
   for (ColumnId stored : index.stored) {
     const int position = PositionOf(stored);
     if (position < 0) return CorruptionError("index {} lacks a stored column", index.id.value);
-    add_entry_column(static_cast<uint32_t>(position), false);
+    add_entry_column(static_cast<uint32_t>(position), false,
+                     living_types_[static_cast<size_t>(position)]);
   }
   if (!index.primary) {
     CELLAR_TRY_ASSIGN(out->entry_format,
@@ -597,6 +608,7 @@ Result<std::shared_ptr<const ScanCodec>> CompiledTable::CompileScan(
 
   // Fields to decode, up to the last wanted one.
   std::vector<bool> from_fields(living_.size(), false);
+  bool keys_lose = false;
   auto fields = [&](std::vector<codec::KeyColumn> key_columns, std::vector<uint32_t> positions,
                     bool all, bool* any) {
     std::vector<int> targets;
@@ -608,6 +620,7 @@ Result<std::shared_ptr<const ScanCodec>> CompiledTable::CompileScan(
       targets.push_back(take ? wanted_at[positions[i]] : -1);
       if (!take) continue;
       from_fields[positions[i]] = true;
+      keys_lose |= TypeMayLoseInformation(key_columns[i].type);
       used = i + 1;
     }
     *any = used > 0;
@@ -633,10 +646,9 @@ Result<std::shared_ptr<const ScanCodec>> CompiledTable::CompileScan(
   }
   for (size_t position = 0; position < living_.size(); ++position) {
     if (wanted_at[position] < 0) continue;
-    if (!from_fields[position] || TypeMayLoseInformation(living_types_[position])) {
-      out->needs_row_ = true;
-    }
+    if (!from_fields[position]) out->needs_row_ = true;
   }
+  out->needs_row_ |= keys_lose;
   out->needs_value_ = out->needs_row_ || ref_wanted;
   if (!out->needs_row_) return std::shared_ptr<const ScanCodec>(std::move(out));
 

@@ -27,7 +27,7 @@ Status Encode(const TableIndex& index, const Key& key, Arena* arena, EncodedKey*
     encoded->columns.push_back(
         {column.type,
          column.descending ? codec::Direction::kDescending : codec::Direction::kAscending,
-         column.nulls_first ? codec::NullPlacement::kFirst : codec::NullPlacement::kLast, false});
+         column.nulls_first ? codec::NullPlacement::kFirst : codec::NullPlacement::kLast});
     CELLAR_TRY_ASSIGN(Datum value, key[i].To(column.type, arena));
     encoded->values.push_back(value);
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cellar/types/array.h"
+#include "cellar/types/collation.h"
 #include "cellar/types/datetime.h"
 #include "cellar/types/json.h"
 #include "cellar/types/numeric.h"
@@ -80,8 +81,14 @@ int CompareDatums(Datum a, Datum b, Type type) {
       return order.ok() ? *order : a.bytes().compare(b.bytes());
     }
     case TypeId::kBpchar:
+      if (type.collation != nullptr) {
+        return CompareTexts(WithoutTrailingBlanks(a.bytes()), WithoutTrailingBlanks(b.bytes()),
+                            *type.collation);
+      }
       return WithoutTrailingBlanks(a.bytes()).compare(WithoutTrailingBlanks(b.bytes()));
-    default: return a.bytes().compare(b.bytes());
+    default:
+      if (type.collation != nullptr) return CompareTexts(a.bytes(), b.bytes(), *type.collation);
+      return a.bytes().compare(b.bytes());
   }
 }
 
@@ -108,8 +115,14 @@ uint64_t HashDatum(Datum datum, Type type) {
     case TypeId::kOidvector: return HashArray(datum.bytes(), ElementTypeOf(type));
     case TypeId::kJsonb: return HashJsonb(datum.bytes());
     case TypeId::kRecord: return HashRecord(datum.bytes());
-    case TypeId::kBpchar: return HashBytes(WithoutTrailingBlanks(datum.bytes()));
-    default: return HashBytes(datum.bytes());
+    case TypeId::kBpchar:
+      if (type.collation != nullptr) {
+        return HashText(WithoutTrailingBlanks(datum.bytes()), *type.collation);
+      }
+      return HashBytes(WithoutTrailingBlanks(datum.bytes()));
+    default:
+      if (type.collation != nullptr) return HashText(datum.bytes(), *type.collation);
+      return HashBytes(datum.bytes());
   }
 }
 

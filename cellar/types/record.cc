@@ -9,6 +9,8 @@ namespace cellar {
 namespace {
 
 constexpr size_t kFieldHeader = 12;
+// In the second byte of a field.
+constexpr uint8_t kArrayFlag = 1, kCollatedFlag = 2;
 
 std::string_view NameOf(const RecordField& field) { return field.name.substr(0, 255); }
 
@@ -30,6 +32,7 @@ std::string_view MakeRecord(const std::vector<RecordField>& fields, Arena* arena
   for (const RecordField& field : fields) {
     size += kFieldHeader + NameOf(field).size();
     if (field.type.id == TypeId::kEnum) size += sizeof(field.type.enumeration);
+    if (field.type.collation != nullptr) size += sizeof(field.type.collation);
     if (field.value.is_null()) continue;
     size += PhysicalOf(field.type) == Physical::kBytes ? field.value.bytes().size() : 8;
   }
@@ -42,7 +45,9 @@ std::string_view MakeRecord(const std::vector<RecordField>& fields, Arena* arena
   uint32_t count = static_cast<uint32_t>(fields.size());
   put(&count, 4);
   for (const RecordField& field : fields) {
-    uint8_t head[4] = {static_cast<uint8_t>(field.type.id), field.type.array, field.value.is_null(),
+    const auto form = static_cast<uint8_t>((field.type.array ? kArrayFlag : 0) |
+                                           (field.type.collation != nullptr ? kCollatedFlag : 0));
+    uint8_t head[4] = {static_cast<uint8_t>(field.type.id), form, field.value.is_null(),
                        static_cast<uint8_t>(NameOf(field).size())};
     put(head, 4);
     put(&field.type.modifier, 4);
@@ -54,6 +59,9 @@ std::string_view MakeRecord(const std::vector<RecordField>& fields, Arena* arena
     put(NameOf(field).data(), NameOf(field).size());
     if (field.type.id == TypeId::kEnum) {
       put(&field.type.enumeration, sizeof(field.type.enumeration));
+    }
+    if (field.type.collation != nullptr) {
+      put(&field.type.collation, sizeof(field.type.collation));
     }
     if (field.value.is_null()) continue;
     if (bytes) {
@@ -75,7 +83,8 @@ std::vector<RecordField> RecordFields(std::string_view record) {
   for (uint32_t i = 0; i < count; ++i) {
     RecordField& field = out.emplace_back();
     field.type.id = static_cast<TypeId>(next[0]);
-    field.type.array = next[1] != 0;
+    const auto form = static_cast<uint8_t>(next[1]);
+    field.type.array = (form & kArrayFlag) != 0;
     std::memcpy(&field.type.modifier, next + 4, 4);
     uint32_t size;
     std::memcpy(&size, next + 8, 4);
@@ -87,6 +96,10 @@ std::vector<RecordField> RecordFields(std::string_view record) {
     if (field.type.id == TypeId::kEnum) {
       std::memcpy(&field.type.enumeration, next, sizeof(field.type.enumeration));
       next += sizeof(field.type.enumeration);
+    }
+    if ((form & kCollatedFlag) != 0) {
+      std::memcpy(&field.type.collation, next, sizeof(field.type.collation));
+      next += sizeof(field.type.collation);
     }
     if (null) continue;
     if (PhysicalOf(field.type) == Physical::kBytes) {

@@ -202,6 +202,8 @@ bool IsString(Type type) {
   }
 }
 
+bool IsCollatable(Type type) { return type.id != TypeId::kUnknown && IsString(ScalarOf(type)); }
+
 bool IsDateTime(Type type) {
   return !type.array && type.id >= TypeId::kDate && type.id <= TypeId::kInterval;
 }

@@ -71,7 +71,8 @@ enum class Physical : uint8_t {
             // numeric: types/numeric.h. interval, timetz: types/datetime.h. arrays: types/array.h.
 };
 
-struct EnumType;  // types/enum_type.h
+struct EnumType;   // types/enum_type.h
+struct Collation;  // types/collation.h
 
 struct Type {
   TypeId id = TypeId::kInvalid;
@@ -80,6 +81,9 @@ struct Type {
                           // | s) + 4; time/timestamp/interval precision p is p; -1 is none
   // Of kEnum: its definition, interned. Versions of one definition make the same type.
   const EnumType* enumeration = nullptr;
+  // Of text, and of arrays of it: how it compares, interned; null: by bytes. Types that differ in
+  // it alone are the same type.
+  const Collation* collation = nullptr;
 
   bool operator==(const Type& other) const { return SameKind(other) && modifier == other.modifier; }
   // Equal but for the modifier.
@@ -96,7 +100,7 @@ constexpr Type MakeType(TypeId id, int32_t modifier = -1) { return Type{id, fals
 constexpr Type ArrayOf(TypeId id) { return Type{id, true, -1}; }
 // The array type of an element, int2[] for int2; an array stays what it is.
 constexpr Type ArrayOf(const Type& element) {
-  return Type{element.id, true, -1, element.enumeration};
+  return Type{element.id, true, -1, element.enumeration, element.collation};
 }
 // The type without its modifier.
 constexpr Type Plain(Type type) {
@@ -111,10 +115,16 @@ constexpr Type ScalarOf(Type type) {
 }
 
 Physical PhysicalOf(Type type);
-bool IsInteger(Type type);   // int2, int4, int8
-bool IsNumber(Type type);    // integers, floats, numeric
-bool IsString(Type type);    // text, varchar, bpchar, name, unknown
-bool IsDateTime(Type type);  // date, time, timetz, timestamp, timestamptz, interval
+bool IsInteger(Type type);     // int2, int4, int8
+bool IsNumber(Type type);      // integers, floats, numeric
+bool IsString(Type type);      // text, varchar, bpchar, name, unknown
+bool IsDateTime(Type type);    // date, time, timetz, timestamp, timestamptz, interval
+bool IsCollatable(Type type);  // strings but for unknown ones, and arrays of them
+// The type, compared by bytes.
+constexpr Type WithoutCollation(Type type) {
+  type.collation = nullptr;
+  return type;
+}
 // May a column of a user table have this type?
 bool IsStorable(Type type);
 

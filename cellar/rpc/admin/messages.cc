@@ -51,7 +51,7 @@ void PutColumn(const catalog::ColumnDescriptor& column, v1::Column* message) {
   message->set_default_expression(column.default_sql);
   message->set_generated_expression(column.generated_sql);
   message->set_identity(static_cast<v1::Column::Identity>(column.identity));
-  message->set_collation(column.collation);
+  if (column.type.collation != nullptr) message->set_collation(column.type.collation->name);
   message->set_comment(column.comment);
 }
 
@@ -134,7 +134,7 @@ void PutIndex(const catalog::TableDescriptor& table, const catalog::IndexDescrip
     }
     column->set_descending(part.direction == codec::Direction::kDescending);
     column->set_nulls_first(part.nulls == codec::NullPlacement::kFirst);
-    column->set_collation(part.collation);
+    if (part.collation != nullptr) column->set_collation(part.collation->name);
   }
   for (const catalog::ColumnId id : index.stored) message->add_stored(NameOf(table, id));
   message->set_predicate(index.predicate);

@@ -123,10 +123,10 @@ Status GroupedAggregate::Add(const RowBatch& input, RowGroups groups, size_t gro
 }
 
 Status GroupedAggregate::AddOrdered(size_t group_count, EvalContext& context) {
-  std::vector<SortColumn> columns{{&buffered_.column(0), false, false}};
+  std::vector<SortColumn> columns{{&buffered_.column(0), buffered_.column(0).type(), false, false}};
   for (size_t k = 0; k < order_.size(); ++k) {
-    columns.push_back({&buffered_.column(1 + args_.size() + k), call_.order_by[k].descending,
-                       call_.order_by[k].nulls_first});
+    columns.push_back({&buffered_.column(1 + args_.size() + k), call_.order_by[k].expr->type,
+                       call_.order_by[k].descending, call_.order_by[k].nulls_first});
   }
   std::vector<uint32_t> order(buffered_.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;

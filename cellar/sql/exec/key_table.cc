@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cellar/types/collation.h"
+
 namespace cellar::sql::exec {
 namespace {
 
@@ -40,7 +42,7 @@ uint64_t WordOf(std::string_view value) {
 
 // Types whose equal values have equal bytes.
 bool ComparesAsBytes(Type type) {
-  if (type.array) return false;
+  if (type.array || (type.collation != nullptr && !type.collation->deterministic)) return false;
   switch (type.id) {
     case TypeId::kText:
     case TypeId::kVarchar:

@@ -320,7 +320,8 @@ class CteScanOperator : public Operator {
       const Datum now = context().exec_parameters[cte.slots[i]];
       const Value& then = cte.slot_values[i];
       if (now.is_null() != then.is_null()) return false;
-      if (!now.is_null() && CompareDatums(now, then.datum(), then.type()) != 0) return false;
+      if (!now.is_null() && CompareDatums(now, then.datum(), WithoutCollation(then.type())) != 0)
+        return false;
     }
     return true;
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "cellar/sql/expr/collate.h"
+
 namespace cellar::sql::exec {
 namespace {
 
@@ -155,6 +157,14 @@ bool ScanConditions::Match(const Expr& condition) {
     const Expr* column = ColumnOf(*condition.args[side]);
     const Expr& value = *condition.args[1 - side];
     if (column == nullptr || !IsRowIndependent(value)) continue;
+    // Scans compare by the column's own collation, and page by page by bytes.
+    if (condition.args[side]->type.collation != nullptr || column->type.collation != nullptr) {
+      const bool by_bytes = EqualByBytes(condition.args[side]->type.collation) &&
+                            EqualByBytes(column->type.collation) &&
+                            (condition.function->comparison == Comparison::kEqual ||
+                             condition.function->comparison == Comparison::kNotEqual);
+      if (!by_bytes) return false;
+    }
     const std::optional<FilterOp> op = OpOf(condition.function->comparison, side == 1);
     if (!op || !ComparesAsStored(*condition.function, column->type, value.type)) return false;
     Push(*column, *op, &value);

@@ -19,7 +19,7 @@ int CompareRows(std::span<const SortColumn> columns, uint32_t a, uint32_t b) {
       const int64_t x = values.ints()[a], y = values.ints()[b];
       order = x < y ? -1 : x > y;
     } else {
-      order = CompareDatums(values.Get(a), values.Get(b), values.type());
+      order = CompareDatums(values.Get(a), values.Get(b), column.type);
     }
     if (order != 0) return column.descending ? -order : order;
   }
@@ -106,7 +106,8 @@ class SortOperator : public Operator {
     std::vector<SortColumn> columns;
     const auto& keys = node_.As<SortNode>().keys;
     for (size_t k = 0; k < keys.size(); ++k) {
-      columns.push_back({&rows.column(width_ + k), keys[k].descending, keys[k].nulls_first});
+      columns.push_back(
+          {&rows.column(width_ + k), keys[k].expr->type, keys[k].descending, keys[k].nulls_first});
     }
     std::vector<uint32_t> order(rows.size());
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;

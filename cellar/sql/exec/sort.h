@@ -11,6 +11,7 @@ namespace cellar::sql::exec {
 
 struct SortColumn {
   const ColumnVector* values = nullptr;
+  Type type;  // by which they compare
   bool descending = false;
   bool nulls_first = false;
 };

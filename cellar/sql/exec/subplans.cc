@@ -52,8 +52,9 @@ Status Subplans::Refresh(const Expr& expr, State* state, EvalContext& context) {
     for (size_t i = 0; i < state->slots.size() && same; ++i) {
       const Datum now = context.exec_parameters[state->slots[i]];
       const Value& then = state->slot_values[i];
-      same = now.is_null() == then.is_null() &&
-             (now.is_null() || CompareDatums(now, then.datum(), then.type()) == 0);
+      same =
+          now.is_null() == then.is_null() &&
+          (now.is_null() || CompareDatums(now, then.datum(), WithoutCollation(then.type())) == 0);
     }
     if (same) return Status();
   }

@@ -50,14 +50,14 @@ class WindowOperator : public Operator {
       evaluators.emplace_back(expr.get());
       CELLAR_TRY_ASSIGN(const ColumnVector* values,
                         evaluators.back().Eval(input, every, context()));
-      partition.push_back({values, false, false});
+      partition.push_back({values, expr->type, false, false});
     }
     all = partition;
     for (const SortKey& key : window_.order_by) {
       evaluators.emplace_back(key.expr.get());
       CELLAR_TRY_ASSIGN(const ColumnVector* values,
                         evaluators.back().Eval(input, every, context()));
-      all.push_back({values, key.descending, key.nulls_first});
+      all.push_back({values, key.expr->type, key.descending, key.nulls_first});
     }
     std::vector<uint32_t> order(input.size());
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -494,6 +494,9 @@ bool CanCast(Type from, Type to, CastContext context) {
 Result<ExprPtr> CastTo(ExprPtr expr, Type to, CastContext context, EvalContext* fold) {
   const Type from = expr->type;
   const bool is_explicit = context == CastContext::kExplicit;
+  // Text keeps its collation, whatever else becomes of it.
+  to.collation = IsCollatable(to) && IsCollatable(from) ? from.collation : nullptr;
+  const CollationSource source = expr->collation_source;
   if (!to.array && (to.id == TypeId::kAny || to.id == TypeId::kAnyelement)) return expr;
   if (to == MakeType(TypeId::kAnyenum) && !from.array && from.id == TypeId::kEnum) return expr;
   if (!from.array && from.id == TypeId::kUnknown && to.id != TypeId::kUnknown) {
@@ -514,6 +517,7 @@ Result<ExprPtr> CastTo(ExprPtr expr, Type to, CastContext context, EvalContext* 
     }
     ExprPtr out = MakeNull(to);
     out->location = expr->location;
+    out->collation_source = source;
     return out;
   }
   CastPath path = FindPath(from, to, context);
@@ -539,6 +543,7 @@ Result<ExprPtr> CastTo(ExprPtr expr, Type to, CastContext context, EvalContext* 
   const bool relabelled_constant =
       expr->kind == ExprKind::kCall && expr->function->relabel && IsConstantExpr(*expr);
   ExprPtr call = WrapCast(std::move(expr), path.spec, to, is_explicit);
+  call->collation_source = source;
   if (!foldable && !relabelled_constant) return call;
   Arena arena;
   EvalContext own;
@@ -550,6 +555,7 @@ Result<ExprPtr> CastTo(ExprPtr expr, Type to, CastContext context, EvalContext* 
   if (!value.ok()) return std::move(value).status().WithLocation(call->location);
   ExprPtr out = MakeConstant(Value(to, *value));
   out->location = call->location;
+  out->collation_source = source;
   return out;
 }
 

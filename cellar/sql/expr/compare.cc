@@ -132,11 +132,9 @@ Result<Datum> CompareAs(EvalContext&, const Expr&, Args a) {
 }
 template <C c>
 Result<Datum> CompareArray(EvalContext&, const Expr& call, Args a) {
-  Type element = ElementOf(call.args[0]->type);
-  if (call.kind == ExprKind::kAnyArray || call.kind == ExprKind::kAllArray) {
-    element = MakeType(element.id);
-  }
-  return Datum::Bool(Holds(c, CompareArrays(a[0].bytes(), a[1].bytes(), MakeType(element.id))));
+  Type element = MakeType(ElementOf(call.args[0]->type).id);
+  element.collation = call.args[0]->type.collation;
+  return Datum::Bool(Holds(c, CompareArrays(a[0].bytes(), a[1].bytes(), element)));
 }
 template <C c>
 Result<Datum> CompareRecord(EvalContext&, const Expr&, Args a) {

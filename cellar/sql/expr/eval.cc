@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cellar/sql/expr/collate.h"
 #include "cellar/sql/expr/in_set.h"
 #include "cellar/sql/expr/registry.h"
 #include "cellar/types/array.h"
@@ -237,7 +238,8 @@ struct Evaluator::Node {
         items.push_back(item);
     }
     const FunctionSpec* equal = EqualityOperator(expr->args[0]->type);
-    kernel = equal != nullptr ? equal->kernel : Kernel::kNone;
+    kernel = equal != nullptr && EqualByBytes(expr->args[0]->type.collation) ? equal->kernel
+                                                                             : Kernel::kNone;
     hashed = items.size() >= kHashedListItems;
     if (hashed) set.Build(expr->args[0]->type, kernel, items);
   }

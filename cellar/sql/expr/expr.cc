@@ -36,6 +36,7 @@ ExprPtr CloneExpr(const Expr& expr) {
   out->subplan_kind = expr.subplan_kind;
   out->function = expr.function;
   out->explicit_cast = expr.explicit_cast;
+  out->collation_source = expr.collation_source;
   out->constant = expr.constant;
   out->slots = expr.slots;
   out->names = expr.names;
@@ -46,9 +47,9 @@ ExprPtr CloneExpr(const Expr& expr) {
 }
 
 bool ExprEquals(const Expr& a, const Expr& b) {
-  if (a.kind != b.kind || a.type != b.type || a.function != b.function || a.index != b.index ||
-      a.args.size() != b.args.size() || a.slots != b.slots || a.names != b.names ||
-      a.slot_values.size() != b.slot_values.size()) {
+  if (a.kind != b.kind || a.type != b.type || a.type.collation != b.type.collation ||
+      a.function != b.function || a.index != b.index || a.args.size() != b.args.size() ||
+      a.slots != b.slots || a.names != b.names || a.slot_values.size() != b.slot_values.size()) {
     return false;
   }
   if (a.kind == ExprKind::kSubplan && a.subplan_kind != b.subplan_kind) return false;

@@ -60,6 +60,13 @@ enum class SubplanKind : uint8_t {
   kArray,  // ARRAY(subquery)
 };
 
+// Where the collation of an expression's type comes from.
+enum class CollationSource : uint8_t {
+  kImplicit,  // a column, or none: the types of several have to agree
+  kExplicit,  // COLLATE: goes before those of others
+  kConflict,  // columns that do not agree: it may not be compared
+};
+
 struct Expr {
   ExprKind kind = ExprKind::kConstant;
   Type type;
@@ -68,6 +75,7 @@ struct Expr {
   SubplanKind subplan_kind = SubplanKind::kScalar;
   const FunctionSpec* function = nullptr;  // static lifetime
   bool explicit_cast = false;  // a cast the user wrote: varchar(n) truncates instead of failing
+  CollationSource collation_source = CollationSource::kImplicit;
   Value constant;
   std::vector<std::unique_ptr<Expr>> args;
   std::vector<std::string> names;  // kRow: names of its fields, for JSON; empty is f1, f2, ...

@@ -12,6 +12,7 @@
 #include "cellar/sql/expr/registry.h"
 #include "cellar/sql/expr/text_util.h"
 #include "cellar/types/array.h"
+#include "cellar/types/collation.h"
 #include "cellar/types/datetime.h"
 
 namespace cellar::sql {
@@ -236,12 +237,13 @@ void AddTypes(Registry& r) {
   r.Add(
        "pg_collation_for(any) text",
        CELLAR_SCALAR {
-         if (!IsString(call.args[0]->type)) {
+         if (!IsCollatable(call.args[0]->type) && call.args[0]->type.id != TypeId::kUnknown) {
            return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
                            "collations are not supported by type {}",
                            FormatType(call.args[0]->type));
          }
-         return Datum::Bytes("\"default\"");
+         const Collation* collation = call.args[0]->type.collation;
+         return TextOf(context, collation == nullptr ? "\"default\"" : QuoteIdent(collation->name));
        },
        kStable)
       .strict = false;

@@ -1,6 +1,7 @@
 // Expressions as EXPLAIN shows them.
 #include <fmt/format.h>
 
+#include "cellar/sql/expr/collate.h"
 #include "cellar/sql/expr/eval.h"
 #include "cellar/sql/expr/expr.h"
 #include "cellar/sql/expr/function.h"
@@ -94,6 +95,11 @@ class Printer {
 
   void PrintCall(const Expr& e) {
     const FunctionSpec& spec = *e.function;
+    if (IsCollate(e)) {
+      Around("(", *e.args[0], " COLLATE ");
+      out_ += fmt::format("\"{}\")", e.type.collation == nullptr ? "C" : e.type.collation->name);
+      return;
+    }
     if (spec.cast && e.args.size() == 1) {
       Around("(", *e.args[0], ")::");
       out_ += FormatType(e.type);

@@ -86,6 +86,8 @@ enum class NodeKind : uint8_t {
   kAlterSequence,
   kCreateEnum,
   kAlterEnum,
+  kCreateCollation,
+  kAlterCollation,
   kCreateDomain,
   kCreateExtension,
   kCreateRole,

@@ -352,6 +352,22 @@ struct AlterEnumStmt : Stmt {
   bool if_not_exists = false;
 };
 
+struct CreateCollationStmt : Stmt {
+  static constexpr NodeKind kKind = NodeKind::kCreateCollation;
+  CreateCollationStmt() : Stmt(kKind) {}
+  QualifiedName name;
+  QualifiedName from;  // empty: made of options
+  OptionList options;
+  bool if_not_exists = false;
+};
+
+// ALTER COLLATION .. REFRESH VERSION
+struct AlterCollationStmt : Stmt {
+  static constexpr NodeKind kKind = NodeKind::kAlterCollation;
+  AlterCollationStmt() : Stmt(kKind) {}
+  QualifiedName name;
+};
+
 struct CreateDomainStmt : Stmt {
   static constexpr NodeKind kKind = NodeKind::kCreateDomain;
   CreateDomainStmt() : Stmt(kKind) {}

@@ -178,7 +178,6 @@ StmtPtr PgWalker::Other(const ::Node* node, std::string_view* tag) {
       out->if_not_exists = As<::CreateStatsStmt>(node)->if_not_exists;
       break;
     case T_AlterStatsStmt: is("ALTER STATISTICS"); break;
-    case T_AlterCollationStmt: is("ALTER COLLATION"); break;
     case T_AlterDatabaseRefreshCollStmt:
       is("ALTER DATABASE"), name(As<::AlterDatabaseRefreshCollStmt>(node)->dbname);
       break;

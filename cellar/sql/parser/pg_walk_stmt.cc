@@ -512,6 +512,29 @@ StmtPtr PgWalker::Utility(const ::Node* node, std::string_view* tag) {
       out->if_not_exists = alter->skipIfNewValExists;
       return out;
     }
+    case T_DefineStmt: {
+      const auto* define = As<::DefineStmt>(node);
+      if (define->kind != OBJECT_COLLATION) return Other(node, tag);
+      *tag = "CREATE COLLATION";
+      auto out = std::make_unique<CreateCollationStmt>();
+      out->name = Name(define->defnames);
+      out->if_not_exists = define->if_not_exists;
+      for (Option& option : Options(define->definition)) {
+        if (option.name == "from" && option.value_kind == OptionKind::kList) {
+          out->from.name = option.list.back();
+          if (option.list.size() > 1) out->from.schema = option.list[option.list.size() - 2];
+        } else {
+          out->options.push_back(std::move(option));
+        }
+      }
+      return out;
+    }
+    case T_AlterCollationStmt: {
+      *tag = "ALTER COLLATION";
+      auto out = std::make_unique<AlterCollationStmt>();
+      out->name = Name(As<::AlterCollationStmt>(node)->collname);
+      return out;
+    }
     case T_CreateDomainStmt: {
       const auto* create = As<::CreateDomainStmt>(node);
       *tag = "CREATE DOMAIN";

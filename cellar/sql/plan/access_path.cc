@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cellar/sql/expr/collate.h"
 #include "cellar/sql/plan/physical.h"
 #include "cellar/types/array.h"
 
@@ -55,8 +56,9 @@ struct Probe {
   int id = -1;
   size_t condition = 0;  // its position among the conditions
   const Expr* source = nullptr;
-  std::vector<const Expr*> values;  // kEqual, kLower, kUpper: one
-  std::vector<ExprPtr> made;        // owned values (prefix bounds, array elements)
+  std::vector<const Expr*> values;       // kEqual, kLower, kUpper: one
+  std::vector<ExprPtr> made;             // owned values (prefix bounds, array elements)
+  const Collation* collation = nullptr;  // by which the condition compares
   bool inclusive = false;
   bool exact = true;                     // says all that the condition says
   std::vector<std::vector<Probe>> arms;  // kOr: searches of each arm
@@ -137,6 +139,7 @@ struct Matcher {
       case ExprKind::kInList: {
         out.kind = Probe::Kind::kIn;
         out.id = ColumnOf(*condition.args[0]);
+        out.collation = condition.args[0]->type.collation;
         if (out.id < 0) return std::nullopt;
         for (size_t i = 1; i < condition.args.size(); ++i) {
           const Expr& value = *condition.args[i];
@@ -149,6 +152,7 @@ struct Matcher {
       case ExprKind::kAnyArray: {
         if (condition.function->comparison != Comparison::kEqual) return std::nullopt;
         out.id = ColumnOf(*condition.args[0]);
+        out.collation = condition.args[0]->type.collation;
         const Expr& array = *condition.args[1];
         Type element = ElementTypeOf(array.type);
         if (out.id < 0 || !Outside(array) || !SameKeyForm(element, statement.column(out.id).type)) {
@@ -190,6 +194,8 @@ struct Matcher {
     if (comparison == Comparison::kNone || comparison == Comparison::kNotEqual) return std::nullopt;
     const Expr* value = call.args[1].get();
     out.id = left;
+    out.collation = call.args[0]->type.collation != nullptr ? call.args[0]->type.collation
+                                                            : call.args[1]->type.collation;
     if (!Usable(left, *value)) {
       out.id = ColumnOf(*call.args[1]);
       value = call.args[0].get();
@@ -311,15 +317,34 @@ SpanExpr CloneSpan(const SpanExpr& from) {
   return out;
 }
 
+// Does the order, or for equality the identity, of a key under `own` serve this search?
+bool Serves(const Probe& search, const Collation* own) {
+  switch (search.kind) {
+    case Probe::Kind::kEqual:
+    case Probe::Kind::kIn:
+    case Probe::Kind::kArray:
+      return search.collation == own || (EqualByBytes(search.collation) && EqualByBytes(own));
+    case Probe::Kind::kLower:
+    case Probe::Kind::kUpper: return search.collation == own;
+    case Probe::Kind::kPrefix: return own == nullptr;
+    default: return true;
+  }
+}
+
 // What `searches` say of an index's leading columns.
-Spans SpansOf(const LogicalGet& get, const catalog::IndexDescriptor& index,
-              const std::vector<const Probe*>& searches) {
+Spans SpansOf(const Physical& physical, const LogicalGet& get,
+              const catalog::IndexDescriptor& index, const std::vector<const Probe*>& all) {
   Spans out;
   out.spans.emplace_back();
   bool has_array = false;
   for (const catalog::IndexColumn& key : index.key) {
     const int id = get.IdOfKey(key);
     if (id < 0) break;
+    const Collation* const collation = physical.CollationOf(get, key);
+    std::vector<const Probe*> searches;
+    for (const Probe* search : all) {
+      if (Serves(*search, collation)) searches.push_back(search);
+    }
     const Probe* equal = nullptr;
     auto rank = [](const Probe& search) {
       switch (search.kind) {
@@ -476,7 +501,10 @@ bool Physical::HasIndexOrder(const LogicalGet& get, int id) const {
       continue;
     }
     for (size_t i = 0; i < get.columns.size(); ++i) {
-      if (get.ids[i] == id && index.key[0].column == get.columns[i]) return true;
+      if (get.ids[i] == id && index.key[0].column == get.columns[i] &&
+          CollationOf(get, index.key[0]) == s_.column(id).type.collation) {
+        return true;
+      }
     }
   }
   return false;
@@ -576,6 +604,7 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
       struct KeyPart {
         int id;
         bool descending, nulls_first;
+        const Collation* collation;
       };
       std::vector<KeyPart> parts;
       bool unordered = false;
@@ -584,7 +613,7 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
         if (id < 0) unordered = true;
         if (!unordered) {
           parts.push_back({id, key.direction == codec::Direction::kDescending,
-                           key.nulls == codec::NullPlacement::kFirst});
+                           key.nulls == codec::NullPlacement::kFirst, CollationOf(get, key)});
         }
       };
       for (const catalog::IndexColumn& key : index.key) add(key);
@@ -607,6 +636,7 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
       auto matches = [&](bool reverse) {
         size_t at = 0;
         for (OrderKey wanted : request.order) {
+          const Collation* const collation = s_.column(wanted.id).type.collation;
           wanted.id = IndexedId(get, wanted.id);
           // Skip columns that are fixed to one value.
           while (at < spans.equal_columns && spans.single && at < parts.size() &&
@@ -615,12 +645,14 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
           }
           bool fixed = false;
           for (size_t i = 0; i < spans.equal_columns && spans.single && i < parts.size(); ++i) {
-            fixed = fixed || parts[i].id == wanted.id;
+            fixed = fixed || (parts[i].id == wanted.id && EqualByBytes(parts[i].collation));
           }
           if (fixed) continue;
           // All columns of a unique key given: nothing further can differ.
           if (no_twins && at >= index.key.size()) return true;
-          if (at >= parts.size() || parts[at].id != wanted.id) return false;
+          if (at >= parts.size() || parts[at].id != wanted.id || parts[at].collation != collation) {
+            return false;
+          }
           if (parts[at].descending != (wanted.descending != reverse)) return false;
           bool nulls_first = parts[at].nulls_first != reverse;
           if (nulls_first != wanted.nulls_first && !s_.column(wanted.id).not_null) {
@@ -677,7 +709,7 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
   for (const catalog::IndexDescriptor& index : get.table->indexes) {
     if (!Usable(get, index, all_conditions)) continue;
     if (!index.primary && !s_.context.enable_index_scan) continue;
-    Spans spans = SpansOf(get, index, simple);
+    Spans spans = SpansOf(*this, get, index, simple);
     bool bound =
         spans.equal_columns > 0 || spans.range || spans.exclude_null || !index.predicate.empty();
     bool strong = spans.equal_columns > 0;
@@ -698,7 +730,7 @@ AccessPath Physical::ChoosePath(const LogicalGet& get, const std::vector<ExprPtr
         std::vector<const Probe*> list;
         for (const Probe& one : arm) list.push_back(&one);
         list.insert(list.end(), simple.begin(), simple.end());
-        Spans part = SpansOf(get, index, list);
+        Spans part = SpansOf(*this, get, index, list);
         if (part.equal_columns == 0 && !part.range) every = false;
         if (!every) break;
         least_equal = std::min(least_equal, part.equal_columns);

@@ -67,8 +67,11 @@ Result<ExprPtr> Binder::CallFunction(std::string_view name, std::vector<ExprPtr>
     }
   }
   if (name == "nextval" || name == "setval") s_.calls_writer = true;
+  CollationSource source = CollationSource::kImplicit;
+  PLAN_TRY_AT(Collate(&resolved.spec, args, &resolved.result, &source), location);
   ExprPtr call = MakeCall(resolved.spec, resolved.result, std::move(args));
   call->location = location;
+  call->collation_source = source;
   return Fold(std::move(call));
 }
 
@@ -263,6 +266,12 @@ Result<AggregateCall> Binder::MakeAggregateCall(const ast::FuncCall& call, const
   for (size_t i = 0; i < args.size() && i < resolved.arg_types.size(); ++i) {
     CELLAR_TRY_ASSIGN(
         args[i], Coerce(std::move(args[i]), resolved.arg_types[i], CastContext::kImplicit, -1));
+  }
+  if (IsCollatable(resolved.result)) {
+    std::vector<const Expr*> inputs;
+    for (const ExprPtr& arg : args) inputs.push_back(arg.get());
+    PLAN_TRY_ASSIGN_AT(const InputCollation input, CollationOfAll(inputs), call.location);
+    resolved.result.collation = input.collation;
   }
   out.spec = resolved.spec;
   out.result = resolved.result;

@@ -78,6 +78,7 @@ ExprPtr Binder::Fold(ExprPtr expr) {
   if (!value.ok()) return expr;
   ExprPtr out = MakeConstant(Value(expr->type, *value));
   out->location = expr->location;
+  out->collation_source = expr->collation_source;
   return out;
 }
 
@@ -90,8 +91,7 @@ Result<ExprPtr> Binder::Coerce(ExprPtr expr, Type to, CastContext context, int l
   if (expr->kind == ExprKind::kParameter && IsUnknown(*expr)) {
     Type& known = s_.parameter_types[static_cast<size_t>(expr->index)];
     if (known.id == TypeId::kInvalid) {
-      known = to;
-      known.modifier = -1;
+      known = WithoutCollation(Plain(to));
     } else if (!known.SameKind(to)) {
       if (!CanCast(known, to, context)) {
         return SqlError(Code::kInvalid, "42P08", "inconsistent types deduced for parameter ${}",
@@ -105,6 +105,7 @@ Result<ExprPtr> Binder::Coerce(ExprPtr expr, Type to, CastContext context, int l
   }
   if (expr->kind == ExprKind::kConstant && expr->constant.is_null() && !IsUnknown(*expr) &&
       expr->type.SameKind(to)) {
+    to.collation = expr->type.collation;
     expr->type = to;
     return expr;
   }
@@ -150,6 +151,12 @@ Status Binder::CoerceCommon(std::vector<ExprPtr*> exprs, std::string_view what, 
   }
   for (ExprPtr* expr : exprs) {
     CELLAR_TRY_ASSIGN(*expr, Coerce(std::move(*expr), target, CastContext::kImplicit, -1));
+  }
+  if (IsCollatable(target)) {
+    std::vector<const Expr*> inputs;
+    for (ExprPtr* expr : exprs) inputs.push_back(expr->get());
+    PLAN_TRY_ASSIGN_AT(const InputCollation input, CollationOfAll(inputs), location);
+    target.collation = input.collation;
   }
   *common = target;
   return Status();
@@ -288,19 +295,18 @@ Result<ExprPtr> Binder::BindExpr(const ast::Expr& expr, Env& env) {
       return BindValueFunction(expr.As<ast::SqlValueFunction>(), env);
     case NodeKind::kCollate: {
       const auto& n = expr.As<ast::CollateExpr>();
-      const std::string& name = n.collation.name;
-      bool known = name == "C" || name == "POSIX" || name == "default" || name == "ucs_basic";
-      if (!known) {
-        return UnsupportedError("collation \"{}\" is not supported", name).WithLocation(n.location);
-      }
+      PLAN_TRY_ASSIGN_AT(const Collation* const collation,
+                         ResolveCollation(n.collation, s_.context.catalog.get(), s_.context.scope),
+                         n.location);
       CELLAR_TRY_ASSIGN(ExprPtr arg, BindExpr(*n.arg, env));
       CELLAR_TRY_ASSIGN(arg, ResolveUnknown(std::move(arg)));
-      if (!IsString(arg->type)) {
+      if (!IsCollatable(arg->type)) {
         return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
                         "collations are not supported by type {}", FormatType(arg->type))
             .WithLocation(n.location);
       }
-      return arg;
+      if (IsCollate(*arg)) arg = std::move(arg->args[0]);
+      return WithCollation(std::move(arg), collation);
     }
     case NodeKind::kDefault:
       return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
@@ -404,8 +410,11 @@ Result<ExprPtr> Binder::MakeOperator(std::string_view op, ExprPtr left, ExprPtr 
     CELLAR_TRY_ASSIGN(
         args[i], Coerce(std::move(args[i]), resolved.arg_types[i], CastContext::kImplicit, -1));
   }
+  CollationSource source = CollationSource::kImplicit;
+  PLAN_TRY_AT(Collate(&resolved.spec, args, &resolved.result, &source), location);
   ExprPtr call = MakeCall(resolved.spec, resolved.result, std::move(args));
   call->location = location;
+  call->collation_source = source;
   return Fold(std::move(call));
 }
 

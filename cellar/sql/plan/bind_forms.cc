@@ -49,6 +49,12 @@ Result<ExprPtr> Binder::BindAnyAll(const ast::AnyAllExpr& expr, Env& env) {
     // int2vector = ANY compares element-wise as it is; the cast of its elements is by array.
     CELLAR_TRY_ASSIGN(right, Coerce(std::move(right), wanted, CastContext::kImplicit, -1));
   }
+  ExprPtr sides[2] = {std::move(left), std::move(right)};
+  CollationSource source;
+  Type result = resolved.result;
+  PLAN_TRY_AT(Collate(&resolved.spec, sides, &result, &source), expr.location);
+  left = std::move(sides[0]);
+  right = std::move(sides[1]);
   auto out = std::make_unique<Expr>();
   out->kind = expr.all ? ExprKind::kAllArray : ExprKind::kAnyArray;
   out->type = MakeType(TypeId::kBool);
@@ -100,6 +106,7 @@ Result<ExprPtr> Binder::MakeDistinct(ExprPtr left, ExprPtr right, bool negated, 
   }
   args.push_back(std::move(left));
   args.push_back(std::move(right));
+  PLAN_TRY_AT(CollateEqually(args), location);
   ExprPtr out =
       MakeLogic(negated ? ExprKind::kIsNotDistinct : ExprKind::kIsDistinct, std::move(args));
   out->location = location;
@@ -142,6 +149,7 @@ Result<ExprPtr> Binder::BindIn(const ast::InExpr& expr, Env& env) {
                             Coerce(std::move(item), target, CastContext::kImplicit, -1));
           out->args.push_back(std::move(cast));
         }
+        PLAN_TRY_AT(CollateEqually(out->args), expr.location);
         return out;
       }
     }

@@ -150,6 +150,17 @@ Result<BoundQuery> Binder::BindSetOperation(const ast::SelectStmt& select, const
       int location = i < operand.targets.size() ? operand.targets[i].location : operand.location;
       PLAN_TRY_ASSIGN_AT(common, CommonType(pair, name), location);
     }
+    if (IsCollatable(common)) {
+      // All have to agree, as operands of one comparison would.
+      std::vector<ExprPtr> columns;
+      std::vector<const Expr*> inputs_of;
+      for (const BoundQuery& query : inputs) {
+        columns.push_back(s_.ColumnExpr(query.columns[i].id));
+        inputs_of.push_back(columns.back().get());
+      }
+      CELLAR_TRY_ASSIGN(const InputCollation input, CollationOfAll(inputs_of));
+      common.collation = input.collation;
+    }
     if (common.id == TypeId::kUnknown) common = MakeType(TypeId::kText);
     for (BoundQuery& query : inputs) {
       CELLAR_TRY(CoerceColumn(&query, i, common, CastContext::kImplicit, -1));

@@ -107,10 +107,17 @@ Result<ExprPtr> Binder::BindSubLink(const ast::SubLink& link, Env& env, bool neg
   }
   CELLAR_TRY_ASSIGN(test,
                     Coerce(std::move(test), resolved.arg_types[0], CastContext::kImplicit, -1));
-  if (!s_.column(column_id).type.SameKind(resolved.arg_types[1])) {
+  ExprPtr column = s_.ColumnExpr(column_id);
+  if (!column->type.SameKind(resolved.arg_types[1])) {
+    CELLAR_TRY_ASSIGN(column, Coerce(std::move(column), resolved.arg_types[1],
+                                     CastContext::kImplicit, link.location));
+  }
+  ExprPtr sides[2] = {std::move(test), std::move(column)};
+  CollationSource source;
+  PLAN_TRY_AT(Collate(&resolved.spec, sides, &resolved.result, &source), link.location);
+  test = std::move(sides[0]);
+  if (ExprPtr cast = std::move(sides[1]); cast->kind != ExprKind::kColumn) {
     auto project = std::make_unique<LogicalProject>();
-    CELLAR_TRY_ASSIGN(ExprPtr cast, Coerce(s_.ColumnExpr(column_id), resolved.arg_types[1],
-                                           CastContext::kImplicit, link.location));
     ColumnInfo info = s_.column(column_id);
     info.type = cast->type;
     column_id = s_.AddColumn(std::move(info));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/sql/expr/collate.h"
 #include "cellar/sql/parser/ast.h"
 #include "cellar/sql/parser/parser.h"
 #include "cellar/sql/plan/logical.h"

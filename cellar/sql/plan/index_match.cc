@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cellar/sql/expr/collate.h"
 #include "cellar/sql/plan/binder.h"
 #include "cellar/sql/plan/index_expressions.h"
 #include "cellar/sql/plan/physical.h"
@@ -43,6 +44,7 @@ std::optional<Compared> ComparedOf(const Expr& expr) {
     return std::nullopt;
   }
   const Expr &left = *expr.args[0], &right = *expr.args[1];
+  if (left.type.collation != nullptr || right.type.collation != nullptr) return std::nullopt;
   Compared out{&left, expr.function->comparison, &right};
   if (left.kind == ExprKind::kConstant) {
     out = {&right, Mirrored(expr.function->comparison), &left};
@@ -112,6 +114,7 @@ struct Listed {
 
 std::optional<Listed> ListedOf(const Expr& expr) {
   Listed out;
+  if (!expr.args.empty() && expr.args[0]->type.collation != nullptr) return std::nullopt;
   if (expr.kind == ExprKind::kInList) {
     out.subject = expr.args[0].get();
     out.type = expr.args[1]->type;
@@ -194,7 +197,8 @@ bool ValueImplies(const Expr& subject, Type type, Datum value, const Expr& wante
            std::any_of(listed->values.begin(), listed->values.end(),
                        [&](Datum item) { return CompareDatums(value, item, type) == 0; });
   }
-  if (wanted.kind == ExprKind::kNotInList && SameSubject(subject, *wanted.args[0])) {
+  if (wanted.kind == ExprKind::kNotInList && wanted.args[0]->type.collation == nullptr &&
+      SameSubject(subject, *wanted.args[0])) {
     return std::all_of(wanted.args.begin() + 1, wanted.args.end(), [&](const ExprPtr& item) {
       return item->kind == ExprKind::kConstant && !item->constant.is_null() &&
              Comparable(type, item->type) &&
@@ -400,6 +404,15 @@ const Expr* LogicalGet::PredicateOf(const catalog::IndexDescriptor& index) const
   return nullptr;
 }
 
+const Collation* Physical::CollationOf(const LogicalGet& get,
+                                       const catalog::IndexColumn& key) const {
+  if (key.collation != nullptr) {
+    return key.collation == catalog::ByBytes() ? nullptr : key.collation;
+  }
+  const int id = get.IdOfKey(key);
+  return id < 0 ? nullptr : s_.column(id).type.collation;
+}
+
 bool Physical::Usable(const LogicalGet& get, const catalog::IndexDescriptor& index,
                       const std::vector<const Expr*>& conditions) const {
   if (index.state != catalog::IndexState::kPublic) return false;
@@ -424,9 +437,11 @@ bool Physical::Usable(const LogicalGet& get, const catalog::IndexDescriptor& ind
 
 // The id that an index knows it by.
 int Physical::IndexedId(const LogicalGet& get, int id) const {
-  if (get.index_expressions.empty()) return id;
   ExprPtr expr = s_.ColumnExpr(id);
   SubstituteVirtual(&expr);
+  // Under which collation is asked apart from this (CollationOf).
+  if (IsCollate(*expr) && expr->args[0]->kind == ExprKind::kColumn) return expr->args[0]->index;
+  if (get.index_expressions.empty()) return id;
   const int known = get.ExpressionOf(*expr);
   return known >= 0 ? known : id;
 }

@@ -1,6 +1,7 @@
 // FROM and WHERE as leaves and conditions: flattening, semi joins, outer joins that are inner ones.
 #include <algorithm>
 
+#include "cellar/sql/expr/collate.h"
 #include "cellar/sql/plan/physical.h"
 
 namespace cellar::sql::planning {
@@ -358,7 +359,10 @@ void Physical::Distribute(JoinTree* tree) {
       if ((value_a == nullptr) == (value_b == nullptr)) continue;
       const Expr& value = value_a != nullptr ? *value_a : *value_b;
       const Expr& column = value_a != nullptr ? b : a;
-      if (!value.type.SameKind(column.type)) continue;
+      if (!value.type.SameKind(column.type) || !EqualByBytes(a.type.collation) ||
+          !EqualByBytes(b.type.collation)) {
+        continue;
+      }
       std::vector<ExprPtr> args;
       args.push_back(CloneExpr(column));
       args.push_back(CloneExpr(value));

@@ -35,21 +35,59 @@ catalog::TablePtr FindRelation(const catalog::CatalogSnapshot& catalog, const Na
   return nullptr;
 }
 
-catalog::TablePtr FindType(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
-                           std::string_view schema, std::string_view name) {
+namespace {
+
+// The first that `find` finds in the schema named, or along the search path.
+template <typename Find>
+catalog::TablePtr FindAlong(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
+                            std::string_view schema, Find&& find) {
   if (!schema.empty()) {
     std::optional<catalog::NamespaceId> space = FindSchema(catalog, scope, schema);
-    return space.has_value() ? catalog.FindType(*space, name) : nullptr;
+    return space.has_value() ? find(*space) : nullptr;
   }
   if (scope.temporary.value != 0) {
-    if (catalog::TablePtr type = catalog.FindType(scope.temporary, name)) return type;
+    if (catalog::TablePtr found = find(scope.temporary)) return found;
   }
   for (const std::string& entry : scope.search_path) {
     std::optional<catalog::NamespaceId> space = FindSchema(catalog, scope, entry);
     if (!space.has_value()) continue;
-    if (catalog::TablePtr type = catalog.FindType(*space, name)) return type;
+    if (catalog::TablePtr found = find(*space)) return found;
   }
   return nullptr;
+}
+
+}  // namespace
+
+catalog::TablePtr FindType(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
+                           std::string_view schema, std::string_view name) {
+  return FindAlong(catalog, scope, schema,
+                   [&](catalog::NamespaceId space) { return catalog.FindType(space, name); });
+}
+
+catalog::TablePtr FindCollation(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
+                                std::string_view schema, std::string_view name) {
+  return FindAlong(catalog, scope, schema,
+                   [&](catalog::NamespaceId space) { return catalog.FindCollation(space, name); });
+}
+
+Result<const Collation*> ResolveCollation(const ast::QualifiedName& name,
+                                          const catalog::CatalogSnapshot* catalog,
+                                          const NameScope* scope) {
+  if (name.schema.empty() || name.schema == "pg_catalog") {
+    static constexpr std::string_view kByBytes[] = {"C", "POSIX", "ucs_basic", "default"};
+    if (std::find(std::begin(kByBytes), std::end(kByBytes), name.name) != std::end(kByBytes)) {
+      return nullptr;
+    }
+    const Collation* built_in = FindBuiltInCollation(name.name);
+    if (built_in != nullptr) return built_in;
+  }
+  if (catalog != nullptr && scope != nullptr) {
+    const catalog::TablePtr made = FindCollation(*catalog, *scope, name.schema, name.name);
+    if (made != nullptr) return made->collation;
+  }
+  return SqlError(Code::kNotFound, sqlstate::kUndefinedObject,
+                  "collation \"{}{}{}\" for encoding \"UTF8\" does not exist", name.schema,
+                  name.schema.empty() ? "" : ".", name.name);
 }
 
 std::optional<Type> TypeOfOid(const catalog::CatalogSnapshot& catalog, uint32_t oid,

@@ -105,6 +105,8 @@ class Physical {
   // The plan's root from a bound query: exactly its columns, in order.
   Status BuildRoot(BoundQuery query);
   // The ids together with what those among them that are flattened projections use.
+  // By which the index orders this part of its key; null: by bytes.
+  const Collation* CollationOf(const LogicalGet& get, const catalog::IndexColumn& key) const;
   IdSet Expand(const IdSet& ids) const;
 
  private:

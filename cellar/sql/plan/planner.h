@@ -56,6 +56,14 @@ std::optional<Type> TypeOfOid(const catalog::CatalogSnapshot& catalog, uint32_t 
                               int32_t modifier = -1);
 
 // 42501 when `schema` exists and scope.may_use says no.
+// What COLLATE names; null: by bytes ("C", "POSIX", "ucs_basic", "default"). Without a catalog only
+// built-in ones are known. Errors: 42704.
+Result<const Collation*> ResolveCollation(const ast::QualifiedName& name,
+                                          const catalog::CatalogSnapshot* catalog,
+                                          const NameScope* scope);
+// The collation's relation of this name; null: there is none. As FindType.
+catalog::TablePtr FindCollation(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
+                                std::string_view schema, std::string_view name);
 Status CheckSchemaUse(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
                       std::string_view schema);
 
