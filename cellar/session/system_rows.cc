@@ -991,7 +991,7 @@ class Generator {
       if (known.provider == 'c') row_.Text("collcollate", "C").Text("collctype", "C");
       row_.Emit();
     }
-    const auto icu = [this](const class Collation& one, uint32_t space, uint32_t owner) {
+    const auto icu = [this](const struct Collation& one, uint32_t space, uint32_t owner) {
       if (!Wants("oid", one.oid)) return;
       row_.Int("oid", one.oid)
           .Text("collname", one.name)
