@@ -230,6 +230,9 @@ class Ddl {
   Status AlterEnum(const ast::AlterEnumStmt& statement);
   Status RenameType(const ast::RenameStmt& statement);
   Status MoveType(const ast::AlterObjectSchemaStmt& statement);
+  // Where ALTER TYPE or COLLATION .. SET SCHEMA puts it; its own place when it is there already.
+  Result<catalog::NamespaceId> NewPlaceOf(const catalog::TableDescriptor& made,
+                                          std::string_view noun, const std::string& schema);
   Status DropTypes(const ast::ObjectName& object, const ast::DropStmt& statement);
   Status DropType(const catalog::TablePtr& type, bool cascade);
   Status UpdateType(catalog::TableDescriptor next);

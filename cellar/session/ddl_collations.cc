@@ -269,26 +269,11 @@ Status Ddl::RenameCollation(const ast::RenameStmt& statement) {
 
 Status Ddl::MoveCollation(const ast::AlterObjectSchemaStmt& statement) {
   CELLAR_TRY_ASSIGN(const catalog::TablePtr made, FindOwnCollation(NameOf(statement.object)));
-  const std::optional<catalog::NamespaceId> space =
-      sql::FindSchema(*Catalog(), s_.Scope(), statement.new_schema);
-  if (!space) {
-    return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist",
-                    statement.new_schema);
-  }
-  CELLAR_TRY(s_.CheckSchema(*space, kCreate));
-  if (*space == made->parent) return Status();
-  if (s_.temporary_namespace.value != 0 &&
-      (*space == s_.temporary_namespace || made->parent == s_.temporary_namespace)) {
-    return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
-                    "cannot move objects into or out of temporary schemas");
-  }
-  if (NameIsTaken(*space, made->name)) {
-    return SqlError(Code::kExists, sqlstate::kDuplicateObject,
-                    "collation \"{}\" already exists in schema \"{}\"", made->name,
-                    statement.new_schema);
-  }
+  CELLAR_TRY_ASSIGN(const catalog::NamespaceId space,
+                    NewPlaceOf(*made, "collation", statement.new_schema));
+  if (space == made->parent) return Status();
   catalog::TableDescriptor next = *made;
-  next.parent = *space;
+  next.parent = space;
   return UpdateCollation(std::move(next));
 }
 

@@ -357,28 +357,34 @@ Status Ddl::RenameType(const ast::RenameStmt& statement) {
   return UpdateType(std::move(next));
 }
 
-Status Ddl::MoveType(const ast::AlterObjectSchemaStmt& statement) {
-  CELLAR_TRY_ASSIGN(const catalog::TablePtr type, FindOwnType(NameOf(statement.object)));
-  const std::optional<catalog::NamespaceId> space =
-      sql::FindSchema(*Catalog(), s_.Scope(), statement.new_schema);
+Result<catalog::NamespaceId> Ddl::NewPlaceOf(const catalog::TableDescriptor& made,
+                                             std::string_view noun, const std::string& schema) {
+  const std::optional<catalog::NamespaceId> space = sql::FindSchema(*Catalog(), s_.Scope(), schema);
   if (!space) {
     return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist",
-                    statement.new_schema);
+                    schema);
   }
   CELLAR_TRY(s_.CheckSchema(*space, kCreate));
-  if (*space == type->parent) return Status();
+  if (*space == made.parent) return *space;
   if (s_.temporary_namespace.value != 0 &&
-      (*space == s_.temporary_namespace || type->parent == s_.temporary_namespace)) {
+      (*space == s_.temporary_namespace || made.parent == s_.temporary_namespace)) {
     return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
                     "cannot move objects into or out of temporary schemas");
   }
-  if (NameIsTaken(*space, type->name)) {
+  if (NameIsTaken(*space, made.name)) {
     return SqlError(Code::kExists, sqlstate::kDuplicateObject,
-                    "type \"{}\" already exists in schema \"{}\"", type->name,
-                    statement.new_schema);
+                    "{} \"{}\" already exists in schema \"{}\"", noun, made.name, schema);
   }
+  return *space;
+}
+
+Status Ddl::MoveType(const ast::AlterObjectSchemaStmt& statement) {
+  CELLAR_TRY_ASSIGN(const catalog::TablePtr type, FindOwnType(NameOf(statement.object)));
+  CELLAR_TRY_ASSIGN(const catalog::NamespaceId space,
+                    NewPlaceOf(*type, "type", statement.new_schema));
+  if (space == type->parent) return Status();
   catalog::TableDescriptor next = *type;
-  next.parent = *space;
+  next.parent = space;
   return UpdateType(std::move(next));
 }
 
