@@ -36,22 +36,24 @@ uint64_t HashOf(const ColumnVector& column) {
   return sum;
 }
 
-Datum ConstantOf(Type type, const codec::Chunk& chunk, const ColumnVector& column) {
+Datum ConstantOf(Type type, const codec::Chunk& chunk, const ColumnVector& column,
+                 cellar::Arena* arena) {
   for (size_t i = column.size(); i > 0; --i) {
     if (!column.IsNull(i - 1)) return column.Get(i - 1);
   }
   Datum least;
   Datum greatest;
-  if (chunk.Bounds(&least, &greatest)) return greatest;
+  if (chunk.Bounds(arena, &least, &greatest)) return greatest;
   return PhysicalOf(type) == cellar::Physical::kBytes ? Datum() : Datum::Int(0);
 }
 
 // Are all values between the bounds that the chunk states? Filters rely on it, and only the
 // checksum tells when it is not so.
 bool KeepsBounds(Type type, const codec::Chunk& chunk, const ColumnVector& column) {
+  cellar::Arena arena;
   Datum least;
   Datum greatest;
-  const bool has_bounds = chunk.Bounds(&least, &greatest);
+  const bool has_bounds = chunk.Bounds(&arena, &least, &greatest);
   if (!has_bounds && PhysicalOf(type) == cellar::Physical::kBytes) return true;
   for (size_t i = 0; i < column.size(); ++i) {
     if (column.IsNull(i)) continue;
@@ -96,7 +98,7 @@ void ReadChunk(const codec::Chunk& chunk, Type type) {
   CELLAR_CHECK(HashOf(gathered) == single_sum);
   if (rows == 0) return;
   const bool honest = KeepsBounds(type, chunk, column);
-  const Datum constant = ConstantOf(type, chunk, column);
+  const Datum constant = ConstantOf(type, chunk, column, &arena);
   for (auto op : {cellar::FilterOp::kEqual, cellar::FilterOp::kNotEqual, cellar::FilterOp::kLess,
                   cellar::FilterOp::kLessOrEqual, cellar::FilterOp::kGreater,
                   cellar::FilterOp::kGreaterOrEqual, cellar::FilterOp::kIsNull,

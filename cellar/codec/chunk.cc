@@ -5,6 +5,7 @@
 
 #include "cellar/codec/page.h"
 #include "cellar/codec/page_bytes.h"
+#include "cellar/types/numeric.h"
 
 namespace cellar::codec {
 
@@ -20,7 +21,8 @@ Physical PhysicalOfEncoding(ChunkEncoding encoding) {
     case ChunkEncoding::kDouble: return Physical::kDouble;
     case ChunkEncoding::kDictionary:
     case ChunkEncoding::kBytes:
-    case ChunkEncoding::kLetters: break;
+    case ChunkEncoding::kLetters:
+    case ChunkEncoding::kScaled: break;
   }
   return Physical::kBytes;
 }
@@ -150,7 +152,7 @@ Status Chunk::Parse(std::string_view bytes, uint32_t rows, Type type, Chunk* out
   const auto flags = static_cast<uint8_t>(p[kChunkFlagsAt]);
   const auto extra = static_cast<uint8_t>(p[kChunkExtraAt]);
   if (encoding < static_cast<uint8_t>(ChunkEncoding::kFrame) ||
-      encoding > static_cast<uint8_t>(ChunkEncoding::kLetters)) {
+      encoding > static_cast<uint8_t>(ChunkEncoding::kScaled)) {
     return BadChunk("its encoding is unknown");
   }
   if ((flags & ~(kChunkHasNulls | kChunkWide)) != 0) return BadChunk("it has unknown flags");
@@ -159,6 +161,9 @@ Status Chunk::Parse(std::string_view bytes, uint32_t rows, Type type, Chunk* out
   chunk.encoding_ = static_cast<ChunkEncoding>(encoding);
   if (PhysicalOfEncoding(chunk.encoding_) != PhysicalOf(type)) {
     return BadChunk("it is of another physical form than its column");
+  }
+  if (chunk.encoding_ == ChunkEncoding::kScaled && (type.id != TypeId::kNumeric || type.array)) {
+    return BadChunk("its column is not numeric");
   }
   chunk.code_bits_ = static_cast<uint8_t>(p[kChunkBitsAt]);
   if (!IsCodeBits(chunk.code_bits_)) return BadChunk("its width is unknown");
@@ -179,7 +184,8 @@ Status Chunk::Parse(std::string_view bytes, uint32_t rows, Type type, Chunk* out
   }
   const char* wrong = nullptr;
   switch (chunk.encoding_) {
-    case ChunkEncoding::kDecimal: chunk.exponent_ = extra; [[fallthrough]];
+    case ChunkEncoding::kDecimal:
+    case ChunkEncoding::kScaled: chunk.exponent_ = extra; [[fallthrough]];
     case ChunkEncoding::kFrame:
     case ChunkEncoding::kSequence: wrong = chunk.ParseInts(payload); break;
     case ChunkEncoding::kDouble: wrong = chunk.ParseDoubles(payload); break;
@@ -289,6 +295,12 @@ const char* Chunk::Text(uint64_t at, uint64_t size, Arena* arena) const {
   return out + at % kLettersPerGroup;
 }
 
+std::string_view Chunk::Scaled(int64_t unscaled, Arena* arena) const {
+  char* out = arena->Allocate(numeric::kSmallBytes);
+  numeric::WriteSmall(unscaled, exponent_, out);
+  return {out, numeric::kSmallBytes};
+}
+
 Result<Datum> Chunk::Get(uint32_t row, Arena* arena) const {
   if (row >= rows_) return BadChunk("it has too few rows");
   if (IsNull(row)) return Datum();
@@ -298,6 +310,7 @@ Result<Datum> Chunk::Get(uint32_t row, Arena* arena) const {
     case ChunkEncoding::kSequence: return Datum::Int(IntAt(row));
     case ChunkEncoding::kDecimal:
     case ChunkEncoding::kDouble: return Datum::Double(DoubleAt(row));
+    case ChunkEncoding::kScaled: return Datum::Bytes(Scaled(IntAt(row), arena));
     case ChunkEncoding::kDictionary: {
       const auto code = static_cast<uint32_t>(CodeAt(codes_, code_bits_, row));
       if (code >= entries_) return BadChunk(kBadCode);
@@ -317,7 +330,7 @@ Result<Datum> Chunk::Get(uint32_t row, Arena* arena) const {
   return Datum::Bytes(value);
 }
 
-bool Chunk::Bounds(Datum* least, Datum* greatest) const {
+bool Chunk::Bounds(Arena* arena, Datum* least, Datum* greatest) const {
   if (null_count_ == rows_) return false;
   switch (encoding_) {
     case ChunkEncoding::kFrame:
@@ -332,6 +345,10 @@ bool Chunk::Bounds(Datum* least, Datum* greatest) const {
     case ChunkEncoding::kDouble:
       *least = Datum::Double(std::bit_cast<double>(least_));
       *greatest = Datum::Double(std::bit_cast<double>(greatest_));
+      return true;
+    case ChunkEncoding::kScaled:
+      *least = Datum::Bytes(Scaled(least_, arena));
+      *greatest = Datum::Bytes(Scaled(greatest_, arena));
       return true;
     case ChunkEncoding::kDictionary:
     case ChunkEncoding::kBytes:
@@ -357,6 +374,7 @@ std::string Chunk::Describe() const {
     case ChunkEncoding::kDictionary: return fmt::format("dictionary of {}", entries_);
     case ChunkEncoding::kBytes: return "bytes";
     case ChunkEncoding::kLetters: return fmt::format("letters, {} of them", entries_);
+    case ChunkEncoding::kScaled: return fmt::format("numeric of {} places{}", exponent_, width);
   }
   return {};
 }
@@ -435,6 +453,34 @@ const char* Chunk::DecodeBytes(uint32_t first, uint32_t count, std::string_view*
   return nullptr;
 }
 
+void Chunk::DecodeScaled(uint32_t first, uint32_t count, size_t at, ColumnVector* column,
+                         Arena* arena) const {
+  std::string_view* out = column->bytes() + at;
+  const uint64_t span = static_cast<uint64_t>(greatest_) - static_cast<uint64_t>(least_);
+  if (code_bits_ <= 8 && at == 0 && count == column->size() && count > span) {
+    // Each value is written once, and operators see that they are few.
+    char* to = arena->Allocate(numeric::kSmallBytes * (span + 1));
+    std::string_view entries[256];
+    for (uint64_t i = 0; i <= span; ++i, to += numeric::kSmallBytes) {
+      numeric::WriteSmall(least_ + static_cast<int64_t>(i), exponent_, to);
+      entries[i] = {to, numeric::kSmallBytes};
+    }
+    uint8_t codes[kMaxPageRows];
+    if (Loops().bytes(codes_, code_bits_, first, count, codes) <= span) {
+      std::memcpy(column->SetDictionary({entries, span + 1}), codes, count);
+      for (uint32_t i = 0; i < count; ++i) out[i] = entries[codes[i]];
+      return;
+    }
+  }
+  int64_t values[kMaxPageRows];
+  Loops().ints(codes_, code_bits_, first, count, static_cast<uint64_t>(least_), values);
+  char* to = arena->Allocate(numeric::kSmallBytes * count);
+  for (uint32_t i = 0; i < count; ++i, to += numeric::kSmallBytes) {
+    numeric::WriteSmall(values[i], exponent_, to);
+    out[i] = {to, numeric::kSmallBytes};
+  }
+}
+
 Status Chunk::Decode(uint32_t first, uint32_t count, size_t at, ColumnVector* column,
                      Arena* arena) const {
   if (first > rows_ || count > rows_ - first || at + count > column->size() ||
@@ -472,6 +518,7 @@ Status Chunk::Decode(uint32_t first, uint32_t count, size_t at, ColumnVector* co
       }
       break;
     }
+    case ChunkEncoding::kScaled: DecodeScaled(first, count, at, column, arena); break;
     case ChunkEncoding::kDictionary:
       if (const char* wrong = DecodeDictionary(first, count, at, column); wrong != nullptr) {
         return BadChunk(wrong);

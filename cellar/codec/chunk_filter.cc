@@ -4,6 +4,7 @@
 
 #include "cellar/codec/page.h"
 #include "cellar/codec/page_bytes.h"
+#include "cellar/types/numeric.h"
 
 namespace cellar::codec {
 
@@ -85,6 +86,16 @@ int64_t LeastDecimal(double value, double power, bool above) {
   return n;
 }
 
+Place PlaceOfScaled(int64_t base, std::string_view constant, int scale) {
+  bool equal;
+  const numeric::int128_t floor = numeric::FloorAtScale(constant, scale, &equal);
+  const numeric::int128_t first = equal ? floor : floor + 1;
+  const auto clamped = [](numeric::int128_t v) {
+    return static_cast<int64_t>(std::clamp<numeric::int128_t>(v, INT64_MIN, INT64_MAX));
+  };
+  return PlaceOf(base, clamped(first), first > INT64_MAX, clamped(floor + 1), floor >= INT64_MAX);
+}
+
 // Are values of this type in the order of their bytes?
 bool IsOrderedByBytes(Type type) {
   return !type.array &&
@@ -117,9 +128,19 @@ Verdict Chunk::Judge(const ValueFilter& filter) const {
   }
   if (all_null) return Verdict::kNone;
   if (filter.op == FilterOp::kIsNotNull) return all;
+  if (encoding_ == ChunkEncoding::kScaled) {
+    const Place place = PlaceOfScaled(least_, filter.value.bytes(), exponent_);
+    const CodeRange range = RangeOf(place, filter.op);
+    const uint64_t last = static_cast<uint64_t>(greatest_) - static_cast<uint64_t>(least_);
+    const bool none_inside = range.empty || range.least > last;
+    const bool all_inside = !none_inside && range.least == 0 && range.greatest >= last;
+    if (none_inside || all_inside) return none_inside == range.negate ? all : Verdict::kNone;
+    return Verdict::kSome;
+  }
+  Arena arena;
   Datum least;
   Datum greatest;
-  if (Bounds(&least, &greatest)) {
+  if (Bounds(&arena, &least, &greatest)) {
     const int low = CompareDatums(least, filter.value, type_);
     const int high = CompareDatums(greatest, filter.value, type_);
     const bool low_passes = DecideBounds(low, filter.op);
@@ -242,9 +263,12 @@ Status Chunk::Filter(const ValueFilter& filter, uint32_t first, uint32_t count,
   switch (encoding_) {
     case ChunkEncoding::kSequence:
     case ChunkEncoding::kFrame:
-    case ChunkEncoding::kDecimal: {
+    case ChunkEncoding::kDecimal:
+    case ChunkEncoding::kScaled: {
       Place place;
-      if (encoding_ != ChunkEncoding::kDecimal) {
+      if (encoding_ == ChunkEncoding::kScaled) {
+        place = PlaceOfScaled(least_, filter.value.bytes(), exponent_);
+      } else if (encoding_ != ChunkEncoding::kDecimal) {
         const int64_t value = filter.value.int_value();
         const bool last = value == INT64_MAX;
         place = PlaceOf(least_, value, false, last ? value : value + 1, last);

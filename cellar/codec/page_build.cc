@@ -7,6 +7,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/page.h"
 #include "cellar/codec/page_bytes.h"
+#include "cellar/types/numeric.h"
 
 namespace cellar::codec {
 
@@ -75,6 +76,8 @@ class Builder {
   void AppendInts(const int64_t* values);
   void AppendDoubles(const double* values);
   bool FindDecimals(const double* values, uint32_t* exponent);
+  bool FindScaled(const std::string_view* values, int* scale, size_t* bytes);
+  bool AppendScaled(const std::string_view* values);
   bool AppendBytes(const std::string_view* values);
   bool FindDictionary(const std::string_view* values, size_t plain_bytes);
   void AppendDictionary();
@@ -393,6 +396,43 @@ void Builder::PackLetters(const std::string_view* values, uint64_t total) {
   if (filled > 0) Store(group, to);
 }
 
+// Fills ints_. False when values are not all of the small form and of one display scale.
+bool Builder::FindScaled(const std::string_view* values, int* scale, size_t* bytes) {
+  *scale = -1;
+  int64_t least = INT64_MAX;
+  int64_t greatest = INT64_MIN;
+  for (size_t i = 0; i < rows_; ++i) {
+    if (is_null(i)) {
+      ints_[i] = 0;
+      continue;
+    }
+    int its_scale;
+    if (!numeric::AsSmall(values[i], &ints_[i], &its_scale)) return false;
+    if (*scale < 0) *scale = its_scale;
+    if (its_scale != *scale) return false;
+    least = std::min(least, ints_[i]);
+    greatest = std::max(greatest, ints_[i]);
+  }
+  if (*scale < 0) return false;
+  const uint64_t span = static_cast<uint64_t>(greatest) - static_cast<uint64_t>(least);
+  *bytes = 2 * sizeof(int64_t) + CodeBytes(CodeBitsFor(span), rows_);
+  return true;
+}
+
+bool Builder::AppendScaled(const std::string_view* values) {
+  int scale;
+  size_t bytes;
+  if (!FindScaled(values, &scale, &bytes)) return false;
+  // Bounds and sums are worth more than a little space; few values far apart are better in a
+  // dictionary.
+  if (bytes > 2 * rows_ && FindDictionary(values, bytes / 2)) {
+    AppendDictionary();
+  } else {
+    AppendFrame(ChunkEncoding::kScaled, static_cast<uint32_t>(scale), ints_);
+  }
+  return true;
+}
+
 bool Builder::AppendBytes(const std::string_view* values) {
   uint64_t total = 0;
   size_t least = SIZE_MAX;
@@ -462,6 +502,10 @@ bool Builder::Append(const ColumnVector& column, size_t first) {
     case Physical::kInt64: AppendInts(column.ints() + first); break;
     case Physical::kDouble: AppendDoubles(column.doubles() + first); break;
     case Physical::kBytes:
+      if (column.type().id == TypeId::kNumeric && !column.type().array &&
+          AppendScaled(column.bytes() + first)) {
+        break;
+      }
       if (!AppendBytes(column.bytes() + first)) return false;
       break;
   }

@@ -10,6 +10,7 @@
 
 #include "cellar/codec/page_bytes.h"
 #include "cellar/codec/random_values.h"
+#include "cellar/types/numeric.h"
 #include "cellar/types/text_io.h"
 
 namespace cellar::codec {
@@ -46,7 +47,9 @@ std::vector<Datum> RandomColumn(Type type, size_t rows, RandomValues* random, Ar
     few.push_back(random->Value(type, arena));
   }
   const bool integer = PhysicalOf(type) == Physical::kInt64 && type.id != TypeId::kBool;
-  const int64_t base = type.id == TypeId::kInt8 ? random->Integer() : 1000;
+  const bool far = type.id == TypeId::kInt8 || (type.id == TypeId::kNumeric && random->OneIn(2));
+  const int64_t base = far ? random->Integer() : 1000;
+  const auto scale = static_cast<int>(random->Below(random->OneIn(4) ? 255 : 4));
   const int64_t step = static_cast<int64_t>(random->Below(7)) - 3;
   const double power = kPowers[random->Below(std::size(kPowers))];
   const uint64_t spread = uint64_t{1} << random->Below(63);
@@ -74,6 +77,12 @@ std::vector<Datum> RandomColumn(Type type, size_t rows, RandomValues* random, Ar
         bytes[k] = static_cast<char>('A' + random->Below(different_letters));
       }
       values.push_back(Datum::Bytes({bytes, size}));
+    } else if (shape >= 2 && !type.array && type.id == TypeId::kNumeric) {
+      // Of one display scale, all but one in the third shape.
+      const uint64_t sum = static_cast<uint64_t>(base) + random->Below(spread);
+      const bool other = shape == 3 && i == rows / 2;
+      values.push_back(
+          Datum::Bytes(numeric::Make(static_cast<int64_t>(sum), other ? scale + 1 : scale, arena)));
     } else if (shape >= 2 && PhysicalOf(type) == Physical::kDouble) {
       const auto n = static_cast<double>(random->IntegerIn(-(int64_t{1} << 50), int64_t{1} << 50));
       values.push_back(Datum::Double(random->OneIn(500) ? -0.0 : n / power));
@@ -162,7 +171,9 @@ void ExpectColumn(const Chunk& chunk, const ColumnVector& expected, RandomValues
     }
   }
   EXPECT_EQ(chunk.null_count(), nulls);
-  EXPECT_EQ(column.has_codes(), chunk.encoding() == ChunkEncoding::kDictionary);
+  if (chunk.encoding() != ChunkEncoding::kScaled) {
+    EXPECT_EQ(column.has_codes(), chunk.encoding() == ChunkEncoding::kDictionary);
+  }
 
   // Parts, at other places.
   for (int round = 0; round < 4; ++round) {
@@ -190,7 +201,7 @@ void ExpectColumn(const Chunk& chunk, const ColumnVector& expected, RandomValues
 
   Datum least;
   Datum greatest;
-  if (chunk.Bounds(&least, &greatest)) {
+  if (chunk.Bounds(&arena, &least, &greatest)) {
     int reached = 0;
     for (uint32_t row = 0; row < rows; ++row) {
       if (expected.IsNull(row)) continue;
@@ -213,6 +224,14 @@ Datum RandomConstant(const ColumnVector& column, RandomValues* random, Arena* ar
   }
   if (PhysicalOf(type) == Physical::kDouble && random->OneIn(2)) {
     return Datum::Double(std::nextafter(value.double_value(), random->OneIn(2) ? 1e300 : -1e300));
+  }
+  if (type.id == TypeId::kNumeric && !type.array && random->OneIn(2)) {
+    // As near as its own scale and finer ones allow.
+    const auto scale = static_cast<int>(random->Below(6));
+    const std::string_view near =
+        numeric::Make(static_cast<int64_t>(random->Below(3)) - 1, scale, arena);
+    Result<std::string_view> sum = numeric::Add(value.bytes(), near, arena);
+    return sum.ok() ? Datum::Bytes(*sum) : value;
   }
   if (PhysicalOf(type) == Physical::kInt64 && random->OneIn(3)) {
     const uint64_t near = static_cast<uint64_t>(value.int_value()) + random->Below(3) - 1;
@@ -530,6 +549,12 @@ constexpr EncodingCase kEncodings[] = {
     {"1e300 0.5", TypeId::kFloat8, "double"},
     {"green red green red green red red green green red", TypeId::kText, "dictionary of 2"},
     {"green red blue", TypeId::kText, "bytes"},
+    {"12.50 -0.99 7.00", TypeId::kNumeric, "numeric of 2 places, 2 bytes"},
+    {"12.5 12.5", TypeId::kNumeric, "numeric of 1 places, constant"},
+    {"1e18 0 0 1e18 0 1e18 0 1e18 0 0 0 0 0 0 0 0 0", TypeId::kNumeric, "dictionary of 2"},
+    {"12.50 3.5 2", TypeId::kNumeric, "bytes"},
+    {"12.50 NaN", TypeId::kNumeric, "bytes"},
+    {"12.50 100000000000000000000.00 3.00", TypeId::kNumeric, "bytes"},
 };
 
 TEST(Page, ChoosesTheSmallestEncoding) {

@@ -14,8 +14,9 @@ Status AtRow(std::string_view what, size_t row) {
 
 // Do least and greatest hold what they say? Scans leave out chunks by them.
 Status CheckBounds(const codec::Chunk& chunk, const ColumnVector& values) {
+  Arena arena;
   Datum least, greatest;
-  if (!chunk.Bounds(&least, &greatest)) return Status();
+  if (!chunk.Bounds(&arena, &least, &greatest)) return Status();
   for (size_t row = 0; row < values.size(); ++row) {
     if (values.IsNull(row)) continue;
     const Datum value = values.Get(row);

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-constexpr int kRows = 120;
+constexpr int kRows = 150;
 constexpr int kFirstId = 1000;  // all keys are of one length
 // docs/formats/page.md
 constexpr size_t kFormatAt = 6, kChecksumAt = 10;

@@ -120,8 +120,9 @@ Status DescribePage(const catalog::TableDescriptor& table, std::string_view valu
     dumped.encoding = chunk.Describe();
     dumped.bytes = chunk.size_bytes();
     dumped.nulls = chunk.null_count();
+    Arena arena;
     Datum least, greatest;
-    if (!bounds || !chunk.Bounds(&least, &greatest)) continue;
+    if (!bounds || !chunk.Bounds(&arena, &least, &greatest)) continue;
     AppendDatumText(least, column.type, FormatSettings(), &dumped.least);
     AppendDatumText(greatest, column.type, FormatSettings(), &dumped.greatest);
   }

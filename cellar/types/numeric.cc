@@ -337,6 +337,47 @@ int Compare(std::string_view a, std::string_view b) {
   return order < 0 ? -1 : order > 0;
 }
 
+int128_t FloorAtScale(std::string_view n, int scale, bool* equal) {
+  constexpr int128_t kBeyond = int128_t{1} << 64;
+  *equal = false;
+  if (!IsFinite(n)) return KindOf(n) == Kind::kNegativeInfinity ? -kBeyond : kBeyond;
+  int128_t value, floor;
+  int value_scale;
+  if (ToSmall(n, &value, &value_scale)) {
+    if (value_scale <= scale) {
+      if (!ScaleUp(value, scale - value_scale, &floor)) return value < 0 ? -kBeyond : kBeyond;
+      *equal = true;
+    } else {
+      floor = DropDigits(value, value_scale - scale, false);
+      int128_t back;
+      *equal = ScaleUp(floor, value_scale - scale, &back) && back == value;
+      if (!*equal && value < 0) --floor;
+    }
+  } else {
+    const Big big = ToBig(n);
+    BigInt unscaled = big.unscaled;
+    if (big.scale <= scale) {
+      unscaled *= BigPow10(scale - big.scale);
+      *equal = true;
+    } else {
+      const BigInt divisor = BigPow10(big.scale - scale);
+      unscaled /= divisor;  // towards zero
+      *equal = unscaled * divisor == big.unscaled;
+      if (!*equal && big.unscaled < 0) --unscaled;
+    }
+    if (abs(unscaled) >= internal::BigFrom(kBeyond)) {
+      *equal = false;
+      return unscaled < 0 ? -kBeyond : kBeyond;
+    }
+    floor = static_cast<int128_t>(unscaled);
+  }
+  if (floor >= kBeyond || floor <= -kBeyond) {
+    *equal = false;
+    return floor < 0 ? -kBeyond : kBeyond;
+  }
+  return floor;
+}
+
 uint64_t Hash(std::string_view n) {
   uint64_t hash = 0x51ED270B7F4A7C15;
   auto mix = [&hash](uint64_t word) {

@@ -55,6 +55,16 @@ inline bool AsSmall(std::string_view n, int64_t* unscaled, int* scale) {
   return true;
 }
 
+inline constexpr size_t kSmallBytes = 10;
+// Writes that form, kSmallBytes of it. 0 <= scale <= 255.
+inline void WriteSmall(int64_t unscaled, int scale, char* out) {
+  const auto value = static_cast<uint64_t>(unscaled);
+  const uint64_t head = 1 | static_cast<uint64_t>(scale) << 8 | value << 16;
+  const auto tail = static_cast<uint16_t>(value >> 48);
+  std::memcpy(out, &head, 8);
+  std::memcpy(out + 8, &tail, 2);
+}
+
 // ---- Making and reading ----
 
 // unscaled / 10^scale, shown with `scale` digits after the point; 0 <= scale <= 255.
@@ -115,6 +125,9 @@ int Compare(std::string_view a, std::string_view b);
 inline bool Equal(std::string_view a, std::string_view b) { return a == b || Compare(a, b) == 0; }
 // Same for all display scales of one value.
 uint64_t Hash(std::string_view n);
+// The greatest integer i with i / 10^scale <= n, and whether they are equal. What is beyond +-2^64,
+// as the infinities and NaN (greatest) are, is +-2^64. 0 <= scale <= 255.
+int128_t FloorAtScale(std::string_view n, int scale, bool* equal);
 // -1, 0, 1; 0 for NaN.
 int SignOf(std::string_view n);
 

@@ -116,6 +116,32 @@ TEST(Numeric, RefusesEveryTruncationOfItsBinaryForm) {
   }
 }
 
+TEST(Numeric, HasAFloorAtEveryScale) {
+  constexpr int128_t kBeyond = int128_t{1} << 64;
+  Arena arena;
+  std::vector<std::string> numbers = RandomNumbers(800);
+  for (const char* text : {"NaN", "Infinity", "-Infinity", "9223372036854775807.99", "-0.001",
+                           "-9223372036854775808.01", "18446744073709551616", "1e-300"}) {
+    numbers.push_back(text);
+  }
+  for (const std::string& text : numbers) {
+    const std::string_view n = *Parse(text, &arena);
+    for (int scale : {0, 1, 2, 7, 40, 255}) {
+      SCOPED_TRACE(text + " at " + std::to_string(scale));
+      bool equal;
+      const int128_t floor = FloorAtScale(n, scale, &equal);
+      if (floor == kBeyond || floor == -kBeyond) {
+        EXPECT_FALSE(equal);
+        const int least = floor > 0 ? 1 : -1;
+        EXPECT_EQ(Compare(n, Make(floor / 2, scale, &arena)), least);
+        continue;
+      }
+      EXPECT_EQ(Compare(Make(floor, scale, &arena), n), equal ? 0 : -1);
+      EXPECT_EQ(Compare(Make(floor + 1, scale, &arena), n), 1);
+    }
+  }
+}
+
 TEST(Numeric, AddsAndSubtractsBackToWhereItWas) {
   Arena arena;
   std::vector<std::string> numbers = RandomNumbers(800);
