@@ -19,6 +19,9 @@ constexpr size_t kMaxSpillBounds = 64;
 // Bulk writes that nobody waits for (unmarked_writes) go to files from this part of spill_bytes on:
 // through the log they would hold up the commits behind them.
 constexpr size_t kQuietBulkPart = 16;
+// So do values of this size on average, as pages are, from this part on: log and write buffer would
+// copy them three times.
+constexpr size_t kLargeValueBytes = 4096, kLargeValuesPart = 8;
 
 Status ConcurrentUpdate() {
   return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
@@ -581,11 +584,19 @@ void OccTransaction::PrepareWrites(CommitRequest* request) {
   }
 }
 
+bool OccTransaction::BelongsInFiles() const {
+  if (buffer_ == nullptr || buffer_->empty()) return false;
+  const size_t bytes = buffer_->footprint_bytes();
+  if (options_.bulk && options_.unmarked_writes) {
+    return bytes > engine_->spill_bytes_ / kQuietBulkPart;
+  }
+  return bytes > engine_->spill_bytes_ / kLargeValuesPart &&
+         stats_.bytes / stats_.ops >= kLargeValueBytes;
+}
+
 Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
   CELLAR_TRY(CheckLive());
-  const bool spilled = (runs_ != nullptr && !runs_->empty()) ||
-                       (options_.bulk && options_.unmarked_writes && buffer_ != nullptr &&
-                        buffer_->footprint_bytes() > engine_->spill_bytes_ / kQuietBulkPart);
+  const bool spilled = (runs_ != nullptr && !runs_->empty()) || BelongsInFiles();
   if (!counters_.empty()) buffer();
   if (buffer_ == nullptr || (buffer_->empty() && !spilled && counters_.empty())) {
     EnsureVersion();

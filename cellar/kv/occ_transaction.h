@@ -92,6 +92,8 @@ class OccTransaction : public Transaction {
 
   Status MoveSnapshot(bool over_reads);
   Status ProveBuffered();
+  // Would its writes cost less as files than by way of log and write buffer?
+  bool BelongsInFiles() const;
   void PrepareWrites(CommitRequest* request);
   void CollectOpenRanges();
   std::vector<Mark>::iterator FindSavepoint(SavepointId id);

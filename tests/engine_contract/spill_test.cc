@@ -76,6 +76,18 @@ TEST_P(Spill, AscendingLoadsCommitWithoutRewriting) {
   EXPECT_EQ(Read(Key(1)), "later");
 }
 
+// Not enough for a run, and yet not by way of the log.
+TEST_P(Spill, LargeValuesBecomeFilesAtTheCommit) {
+  Put(Key(3), "old");
+  auto transaction = engine_->Begin();
+  const std::string large(5000, 'x');
+  ASSERT_OK(transaction->Put(Key(3), large));
+  EXPECT_EQ(engine_->stats().spilled_runs, 0u);
+  ASSERT_OK(transaction->Commit());
+  EXPECT_EQ(engine_->stats().spilled_runs, spills() ? 1u : 0u);
+  EXPECT_EQ(ScanAll(engine_->Begin().get(), "k", "l"), (Pairs{{Key(3), large}}));
+}
+
 TEST_P(Spill, AbortLeavesNothing) {
   {
     auto transaction = engine_->Begin();
