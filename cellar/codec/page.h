@@ -52,8 +52,8 @@ enum class ChunkEncoding : uint8_t {
 // Does a chunk hold rows that pass a filter, as far as its header tells?
 enum class Verdict : uint8_t { kNone, kSome, kAll };
 
-// One column of a page, borrowed from the page's bytes. Cheap to copy.
-class Chunk {
+// One column of a page, borrowed from the page's bytes. Cheap to copy: two cache lines.
+class alignas(64) Chunk {
  public:
   Chunk() = default;
   // Checks everything that the other calls rely on, in time independent of the rows where the
@@ -143,28 +143,33 @@ class Chunk {
   const char* FilterBytes(const ValueFilter& filter, uint32_t first, uint32_t count,
                           uint8_t* mask) const;
 
+  // What a read of one row needs comes first, so that it lies in one cache line, or, of bytes, in
+  // two.
   Type type_;
-  ChunkEncoding encoding_ = ChunkEncoding::kFrame;
-  uint8_t code_bits_ = 0;
-  uint8_t exponent_ = 0;  // kDecimal, kScaled
-  bool wide_ = false;     // kDictionary, kBytes, kLetters: offsets are u32, not u16
-  bool checked_ = false;  // values are numerics or arrays
   uint16_t rows_ = 0;
   uint16_t null_count_ = 0;
-  uint32_t entries_ = 0;      // kDictionary; kLetters: different letters
-  uint32_t base_length_ = 0;  // kBytes, kLetters
-  uint32_t bytes_size_ = 0;   // of bytes_; kLetters: of all values
-  size_t size_ = 0;
-  const char* nulls_ = nullptr;    // bits; null when no row is NULL
-  const char* codes_ = nullptr;    // of kDouble: the values
+  ChunkEncoding encoding_ = ChunkEncoding::kFrame;
+  uint8_t code_bits_ = 0;
+  uint8_t exponent_ = 0;         // kDecimal, kScaled
+  bool wide_ = false;            // kDictionary, kBytes, kLetters: offsets are u32, not u16
+  bool checked_ = false;         // values are numerics or arrays
+  const char* nulls_ = nullptr;  // bits; null when no row is NULL
+  const char* codes_ = nullptr;  // of kDouble: the values
+  // Of kDouble the bits of doubles, of kDecimal and kScaled the integers. least_ is the base of
+  // codes.
+  int64_t least_ = 0;
+
+  uint32_t entries_ = 0;           // kDictionary; kLetters: different letters
+  uint32_t base_length_ = 0;       // kBytes, kLetters
+  uint32_t bytes_size_ = 0;        // of bytes_; kLetters: of all values
   const char* offsets_ = nullptr;  // kDictionary: ends of entries; else of every 32nd row
   const char* bytes_ = nullptr;
   const char* letters_ = nullptr;  // kLetters: the different ones
-  // Of kDouble the bits of doubles, of kDecimal and kScaled the integers. least_ is the base of
-  // codes.
-  int64_t least_ = 0, greatest_ = 0;
+  int64_t greatest_ = 0;
   int64_t step_ = 0;  // kSequence
+  size_t size_ = 0;
 };
+static_assert(sizeof(Chunk) == 128);
 
 // A page's header, parsed. Borrowed from the page's bytes. Reusable.
 class PageView {

@@ -57,7 +57,15 @@ class ReadSet {
   }
   void KeepBounds() { keep_bounds_ = true; }
   void AddRange(std::string_view start, std::string_view end, uint64_t version);
+  // One that was added lately is not added again: every statement of a transaction asks for its
+  // tables.
   void AddRequirement(std::string_view key, uint64_t version) {
+    constexpr size_t kLately = 32;
+    const size_t count = requirements_.size();
+    for (size_t i = 0; i < count && i < kLately; ++i) {
+      const Requirement& other = requirements_[count - 1 - i];
+      if (other.version == version && other.key == key) return;
+    }
     requirements_.push_back({std::string(key), version});
   }
   // Sorts the ranges and joins those that touch. Call before ranges() is used for validation.
