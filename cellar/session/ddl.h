@@ -9,6 +9,7 @@
 
 namespace cellar::session {
 
+struct CollationDependent;  // ddl_collations.cc
 struct Job;  // jobs.h
 
 class Ddl {
@@ -215,6 +216,11 @@ class Ddl {
   Status RefreshCollation(const ast::AlterCollationStmt& statement);
   Status DropCollations(const ast::ObjectName& object, const ast::DropStmt& statement);
   Status DropCollation(const catalog::TablePtr& made, bool cascade);
+  std::string Describe(const CollationDependent& one);
+  Status DropDependent(const CollationDependent& one);
+  // What an index's text may not name: a collation that no column of its table has. The error that
+  // it gave, or 0A000 where that is why.
+  Status OfForeignCollation(const std::string& text, Status error);
   Status UpdateCollation(catalog::TableDescriptor next);
   // Makes the relation's keys anew by the rules that this process has.
   Status RefreshCollationsOf(catalog::TablePtr table);

@@ -12,7 +12,7 @@
 #include "cellar/session/ddl.h"
 #include "cellar/session/discarding_sink.h"
 #include "cellar/sql/parser/deparse.h"
-#include "cellar/sql/parser/scan.h"
+#include "cellar/sql/parser/mentions.h"
 
 namespace cellar::session {
 namespace {
@@ -21,59 +21,9 @@ std::string Spell(const ast::QualifiedName& name) {
   return name.schema.empty() ? name.name : name.schema + "." + name.name;
 }
 
-std::string NameIn(std::string_view text, const sql::ScanToken& token) {
-  std::string name(text.substr(token.begin, token.end - token.begin));
-  if (token.kind == sql::ScanKind::kWord) {
-    for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-    return name;
-  }
-  std::string out;
-  for (size_t i = 1; i + 1 < name.size(); ++i) {
-    out += name[i];
-    if (name[i] == '"') ++i;
-  }
-  return out;
-}
-
-// The text with `replacement` for each name behind COLLATE that `matches`.
 template <typename Matches>
 std::string Retarget(const std::string& text, const std::string& replacement, Matches matches) {
-  struct Mention {
-    size_t begin, end;
-  };
-  std::vector<Mention> mentions;
-  size_t at = 0;
-  sql::ScanToken last;
-  const auto is_name = [](const sql::ScanToken& token) {
-    return token.kind == sql::ScanKind::kWord || token.kind == sql::ScanKind::kQuotedName;
-  };
-  while (true) {
-    const sql::ScanToken token = sql::NextToken(text, at);
-    if (token.kind == sql::ScanKind::kEnd) break;
-    at = token.end;
-    const bool named =
-        is_name(token) && last.kind == sql::ScanKind::kWord &&
-        sql::EqualsWord(std::string_view(text).substr(last.begin, last.end - last.begin),
-                        "collate");
-    last = token;
-    if (!named) continue;
-    std::vector<std::string> parts{NameIn(text, token)};
-    Mention mention{token.begin, token.end};
-    while (true) {
-      const sql::ScanToken dot = sql::NextToken(text, at);
-      if (dot.kind != sql::ScanKind::kSymbol || text[dot.begin] != '.') break;
-      const sql::ScanToken next = sql::NextToken(text, dot.end);
-      if (!is_name(next)) break;
-      parts.push_back(NameIn(text, next));
-      mention.end = at = next.end;
-    }
-    if (matches(parts)) mentions.push_back(mention);
-  }
-  std::string out = text;
-  for (size_t i = mentions.size(); i-- > 0;) {
-    out.replace(mentions[i].begin, mentions[i].end - mentions[i].begin, replacement);
-  }
-  return out;
+  return sql::ReplaceMentions(text, sql::CollationMentions(text), replacement, matches);
 }
 
 bool HasStaleCollation(const catalog::TableDescriptor& table) {
@@ -331,38 +281,126 @@ Status Ddl::RefreshCollationsOf(catalog::TablePtr table) {
 
 // ---- Dropping
 
-Status Ddl::DropCollation(const catalog::TablePtr& made, bool cascade) {
-  struct Dependent {
-    catalog::TablePtr user;
-    std::string column, index;  // one of them
+// What goes with a collation.
+struct CollationDependent {
+  enum class Kind : uint8_t { kColumn, kDefault, kConstraint, kIndex, kView };
+  Kind kind;
+  catalog::TablePtr owner;
+  std::string name;  // of the part of the owner; empty for kView
+};
+
+namespace {
+
+// By types, and by the texts that name it.
+std::vector<CollationDependent> FindDependents(const catalog::TableDescriptor& made,
+                                               const std::string& schema,
+                                               const catalog::CatalogSnapshot& catalog) {
+  using Kind = CollationDependent::Kind;
+  std::vector<CollationDependent> out;
+  const catalog::NamespacePtr database = DatabaseOf(catalog, made);
+  bool same_database = false;
+  const auto names = [&](const std::string& text) {
+    if (!same_database) return false;
+    const std::vector<sql::NameMention> mentions = sql::CollationMentions(text);
+    return std::any_of(mentions.begin(), mentions.end(), [&](const sql::NameMention& mention) {
+      const std::vector<std::string>& parts = mention.parts;
+      return parts.back() == made.name && (parts.size() == 1 || parts[parts.size() - 2] == schema);
+    });
   };
-  std::vector<Dependent> dependents;
-  for (const catalog::TablePtr& user : UsersOfCollation(made->oid())) {
-    for (const catalog::ColumnDescriptor& column : user->columns) {
-      if (!column.dropped && column.type.collation != nullptr &&
-          column.type.collation->oid == made->oid()) {
-        dependents.push_back({user, column.name, ""});
+  const auto is_made = [&](const Collation* collation) {
+    return collation != nullptr && collation->oid == made.oid();
+  };
+  for (const catalog::TablePtr& table : catalog.ListAllTables()) {
+    const catalog::NamespacePtr its = DatabaseOf(catalog, *table);
+    same_database = its != nullptr && database != nullptr && its->id == database->id;
+    if (table->kind == catalog::RelationKind::kView) {
+      const bool in_columns = std::any_of(
+          table->columns.begin(), table->columns.end(),
+          [&](const catalog::ColumnDescriptor& column) { return is_made(column.type.collation); });
+      if (in_columns || names(table->view_sql)) out.push_back({Kind::kView, table, ""});
+      continue;
+    }
+    for (const catalog::ColumnDescriptor& column : table->columns) {
+      if (column.dropped) continue;
+      if (is_made(column.type.collation) || names(column.generated_sql)) {
+        out.push_back({Kind::kColumn, table, column.name});
+      } else if (names(column.default_sql)) {
+        out.push_back({Kind::kDefault, table, column.name});
       }
     }
-    for (const catalog::IndexDescriptor& index : user->indexes) {
-      if (std::any_of(index.key.begin(), index.key.end(), [&](const catalog::IndexColumn& part) {
-            return part.collation != nullptr && part.collation->oid == made->oid();
-          })) {
-        dependents.push_back({user, "", index.name});
-      }
+    for (const catalog::CheckConstraint& check : table->checks) {
+      if (names(check.expression)) out.push_back({Kind::kConstraint, table, check.name});
+    }
+    for (const catalog::IndexDescriptor& index : table->indexes) {
+      const bool in_key = std::any_of(index.key.begin(), index.key.end(), [&](const auto& part) {
+        return is_made(part.collation) || names(part.expression);
+      });
+      if (in_key || names(index.predicate)) out.push_back({Kind::kIndex, table, index.name});
     }
   }
-  const auto describe = [&](const Dependent& one) {
-    if (one.column.empty()) return fmt::format("index {}", sql::QuoteIdentifier(one.index));
-    const bool view = one.user->kind == catalog::RelationKind::kView;
-    return view ? fmt::format("view {}", s_.QualifiedName(*one.user))
-                : fmt::format("column {} of table {}", one.column, s_.QualifiedName(*one.user));
-  };
+  return out;
+}
+
+}  // namespace
+
+std::string Ddl::Describe(const CollationDependent& one) {
+  const std::string owner = s_.QualifiedName(*one.owner);
+  switch (one.kind) {
+    case CollationDependent::Kind::kColumn:
+      return fmt::format("column {} of table {}", one.name, owner);
+    case CollationDependent::Kind::kDefault:
+      return fmt::format("default value for column {} of table {}", one.name, owner);
+    case CollationDependent::Kind::kConstraint:
+      return fmt::format("constraint {} on table {}", one.name, owner);
+    case CollationDependent::Kind::kIndex:
+      return fmt::format("index {}", sql::QuoteIdentifier(one.name));
+    case CollationDependent::Kind::kView: return fmt::format("view {}", owner);
+  }
+  return {};
+}
+
+Status Ddl::DropDependent(const CollationDependent& one) {
+  catalog::TablePtr living = Catalog()->GetTable(one.owner->id);
+  if (living == nullptr) return Status();
+  ast::AlterTableCommand command;
+  command.name = one.name;
+  command.if_exists = true;  // it may have gone with another
+  command.cascade = true;
+  switch (one.kind) {
+    case CollationDependent::Kind::kView: return Discard(living);
+    case CollationDependent::Kind::kColumn:
+      command.kind = ast::AlterTableKind::kDropColumn;
+      return DropColumn(command, &living);
+    case CollationDependent::Kind::kConstraint:
+      command.kind = ast::AlterTableKind::kDropConstraint;
+      return DropConstraint(command, &living);
+    case CollationDependent::Kind::kDefault: {
+      catalog::TableDescriptor next = *living;
+      for (catalog::ColumnDescriptor& column : next.columns) {
+        if (!column.dropped && column.name == one.name) column.default_sql.clear();
+      }
+      return Editor().UpdateTable(std::move(next)).status();
+    }
+    case CollationDependent::Kind::kIndex: {
+      if (living->FindIndex(one.name) == nullptr) return Status();
+      ast::DropStmt drop;
+      drop.object_type = ast::ObjectType::kIndex;
+      ast::ObjectName name;
+      name.parts = {s_.SchemaName(living->parent), one.name};
+      return DropIndex(name, drop);
+    }
+  }
+  return Status();
+}
+
+Status Ddl::DropCollation(const catalog::TablePtr& made, bool cascade) {
+  const std::vector<CollationDependent> dependents =
+      FindDependents(*made, s_.SchemaName(made->parent), *Catalog());
   if (!dependents.empty() && !cascade) {
     std::string detail;
-    for (const Dependent& one : dependents) {
+    for (const CollationDependent& one : dependents) {
       if (!detail.empty()) detail += "\n";
-      detail += fmt::format("{} depends on collation {}", describe(one), made->name);
+      detail += fmt::format("{} depends on collation {}", Describe(one), made->name);
     }
     return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
                     "cannot drop collation {} because other objects depend on it", made->name)
@@ -372,28 +410,10 @@ Status Ddl::DropCollation(const catalog::TablePtr& made, bool cascade) {
   if (!dependents.empty()) {
     CELLAR_TRY(Notice(Severity::kNotice, "00000",
                       dependents.size() == 1
-                          ? fmt::format("drop cascades to {}", describe(dependents[0]))
+                          ? fmt::format("drop cascades to {}", Describe(dependents[0]))
                           : fmt::format("drop cascades to {} other objects", dependents.size())));
   }
-  for (const Dependent& one : dependents) {
-    catalog::TablePtr living = Catalog()->GetTable(one.user->id);
-    if (living == nullptr) continue;
-    if (living->kind == catalog::RelationKind::kView) {
-      CELLAR_TRY(Discard(living));
-    } else if (!one.column.empty()) {
-      ast::AlterTableCommand drop;
-      drop.kind = ast::AlterTableKind::kDropColumn;
-      drop.name = one.column;
-      drop.cascade = true;
-      CELLAR_TRY(DropColumn(drop, &living));
-    } else if (living->FindIndex(one.index) != nullptr) {
-      ast::DropStmt drop;
-      drop.object_type = ast::ObjectType::kIndex;
-      ast::ObjectName name;
-      name.parts = {s_.SchemaName(living->parent), one.index};
-      CELLAR_TRY(DropIndex(name, drop));
-    }
-  }
+  for (const CollationDependent& one : dependents) CELLAR_TRY(DropDependent(one));
   return Discard(Catalog()->GetTable(made->id));
 }
 
@@ -418,6 +438,24 @@ Status Ddl::DropCollations(const ast::ObjectName& object, const ast::DropStmt& s
     CELLAR_TRY(s_.CheckOwner(*made));
   }
   return DropCollation(made, statement.cascade);
+}
+
+Status Ddl::OfForeignCollation(const std::string& text, Status error) {
+  if (error.sqlstate() != sqlstate::kUndefinedObject) return error;
+  for (const sql::NameMention& mention : sql::CollationMentions(text)) {
+    const std::string& name = mention.parts.back();
+    const std::string schema = mention.parts.size() > 1 ? mention.parts.front() : "";
+    if (sql::FindCollation(*Catalog(), s_.Scope(), schema, name) == nullptr) continue;
+    return UnsupportedError(
+               "expressions and predicates of indexes with collation \"{}\", which no column of "
+               "the "
+               "table has, are not supported",
+               name)
+        .WithHint(
+            "Declare the column with the collation, or write COLLATE behind the index's own "
+            "column.");
+  }
+  return error;
 }
 
 // ---- When a store opens

@@ -47,8 +47,10 @@ Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
       part.column = column->id;
       type = column->type;
     } else {
-      CELLAR_TRY_ASSIGN(type, CheckIndexExpression(*element.expr, *table));
       part.expression = sql::DeparseExpr(*element.expr);
+      const Result<Type> checked = CheckIndexExpression(*element.expr, *table);
+      if (!checked.ok()) return OfForeignCollation(part.expression, checked.status());
+      type = *checked;
     }
     if (!element.collation.empty()) {
       CELLAR_TRY_ASSIGN(const Collation* const collation, CollationNamed(element.collation, -1));
@@ -95,8 +97,9 @@ Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
     index.stored.push_back(column->id);
   }
   if (statement.where != nullptr) {
-    CELLAR_TRY(CheckIndexPredicate(*statement.where, *table));
     index.predicate = sql::DeparseExpr(*statement.where);
+    const Status checked = CheckIndexPredicate(*statement.where, *table);
+    if (!checked.ok()) return OfForeignCollation(index.predicate, checked);
   }
   if (const ast::Option* option = ast::FindOption(statement.options, "shards")) {
     constexpr int64_t kLeastShards = 2, kMostShards = 32;

@@ -9,6 +9,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
 #include "cellar/sql/parser/deparse.h"
+#include "cellar/sql/parser/mentions.h"
 #include "cellar/sql/parser/scan.h"
 
 namespace cellar::session {
@@ -28,74 +29,9 @@ Status NoLabel(std::string_view label) {
                   "\"{}\" is not an existing enum label", label);
 }
 
-// One name in the text of an expression or a view that stands where a type's name does.
-struct TypeMention {
-  size_t begin = 0, end = 0;
-  std::vector<std::string> parts;
-};
-
-std::string NameIn(std::string_view text, const sql::ScanToken& token) {
-  std::string name(text.substr(token.begin, token.end - token.begin));
-  if (token.kind == sql::ScanKind::kWord) {
-    for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-    return name;
-  }
-  std::string out;
-  for (size_t i = 1; i + 1 < name.size(); ++i) {
-    out += name[i];
-    if (name[i] == '"') ++i;
-  }
-  return out;
-}
-
-// Names after :: and, in CAST (x AS type), after AS and before ) or [.
-std::vector<TypeMention> TypeMentions(std::string_view text) {
-  std::vector<TypeMention> out;
-  size_t at = 0;
-  sql::ScanToken before_last, last;
-  const auto symbol = [&](const sql::ScanToken& token, char c) {
-    return token.kind == sql::ScanKind::kSymbol && text[token.begin] == c;
-  };
-  while (true) {
-    const sql::ScanToken token = sql::NextToken(text, at);
-    if (token.kind == sql::ScanKind::kEnd) return out;
-    at = token.end;
-    const bool is_name =
-        token.kind == sql::ScanKind::kWord || token.kind == sql::ScanKind::kQuotedName;
-    const bool after_colons = symbol(last, ':') && symbol(before_last, ':');
-    const bool after_as = last.kind == sql::ScanKind::kWord &&
-                          sql::EqualsWord(text.substr(last.begin, last.end - last.begin), "as");
-    if (!is_name || (!after_colons && !after_as)) {
-      before_last = last;
-      last = token;
-      continue;
-    }
-    TypeMention mention{token.begin, token.end, {NameIn(text, token)}};
-    while (true) {
-      const sql::ScanToken dot = sql::NextToken(text, at);
-      if (!symbol(dot, '.')) break;
-      const sql::ScanToken next = sql::NextToken(text, dot.end);
-      if (next.kind != sql::ScanKind::kWord && next.kind != sql::ScanKind::kQuotedName) break;
-      mention.parts.push_back(NameIn(text, next));
-      mention.end = at = next.end;
-    }
-    const sql::ScanToken follows = sql::NextToken(text, at);
-    if (after_colons || symbol(follows, ')') || symbol(follows, '[')) out.push_back(mention);
-    before_last = sql::ScanToken();
-    last = sql::ScanToken();
-  }
-}
-
-// The text with `replacement` for each mention that `matches`.
 template <typename Matches>
 std::string Retarget(const std::string& text, const std::string& replacement, Matches matches) {
-  std::string out = text;
-  std::vector<TypeMention> mentions = TypeMentions(text);
-  for (size_t i = mentions.size(); i-- > 0;) {
-    if (!matches(mentions[i].parts)) continue;
-    out.replace(mentions[i].begin, mentions[i].end - mentions[i].begin, replacement);
-  }
-  return out;
+  return sql::ReplaceMentions(text, sql::TypeMentions(text), replacement, matches);
 }
 
 // The text with its one literal 'from' as 'to'; nullopt when there is none, or several.

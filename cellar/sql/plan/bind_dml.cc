@@ -130,16 +130,17 @@ Result<catalog::TablePtr> Binder::FindTargetTable(const ast::QualifiedName& name
 namespace {
 
 // Own types while one table's expression is bound, and the others again afterwards.
-class OwnTypes {
+template <typename T>
+class Emptied {
  public:
-  explicit OwnTypes(std::vector<Type>* types) : types_(types) { types_->swap(outer_); }
-  ~OwnTypes() { types_->swap(outer_); }
-  OwnTypes(const OwnTypes&) = delete;
-  OwnTypes& operator=(const OwnTypes&) = delete;
+  explicit Emptied(std::vector<T>* list) : list_(list) { list_->swap(outer_); }
+  ~Emptied() { list_->swap(outer_); }
+  Emptied(const Emptied&) = delete;
+  Emptied& operator=(const Emptied&) = delete;
 
  private:
-  std::vector<Type>* types_;
-  std::vector<Type> outer_;
+  std::vector<T>* list_;
+  std::vector<T> outer_;
 };
 
 }  // namespace
@@ -164,8 +165,10 @@ Result<ExprPtr> Binder::BindTableExpression(const ast::Expr& expression,
     }
     block.scope.items.push_back(item);
   }
-  const OwnTypes own(&own_types_);
+  const Emptied own_types(&own_types_);
+  const Emptied own_collations(&own_collations_);
   if (table != nullptr) {
+    own_collations_ = catalog::CollationsOf(*table);
     for (const catalog::ColumnDescriptor& column : table->columns) {
       if (column.type.enumeration != nullptr) own_types_.push_back(column.type);
     }

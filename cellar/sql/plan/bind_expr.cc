@@ -295,9 +295,7 @@ Result<ExprPtr> Binder::BindExpr(const ast::Expr& expr, Env& env) {
       return BindValueFunction(expr.As<ast::SqlValueFunction>(), env);
     case NodeKind::kCollate: {
       const auto& n = expr.As<ast::CollateExpr>();
-      PLAN_TRY_ASSIGN_AT(const Collation* const collation,
-                         ResolveCollation(n.collation, s_.context.catalog.get(), s_.context.scope),
-                         n.location);
+      PLAN_TRY_ASSIGN_AT(const Collation* const collation, CollationNamed(n.collation), n.location);
       CELLAR_TRY_ASSIGN(ExprPtr arg, BindExpr(*n.arg, env));
       CELLAR_TRY_ASSIGN(arg, ResolveUnknown(std::move(arg)));
       if (!IsCollatable(arg->type)) {

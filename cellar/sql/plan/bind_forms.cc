@@ -388,6 +388,13 @@ Result<ExprPtr> Binder::BindIndirection(const ast::IndirectionExpr& expr, Env& e
   return value;
 }
 
+Result<const Collation*> Binder::CollationNamed(const ast::QualifiedName& name) const {
+  for (const Collation* own : own_collations_) {
+    if (!own->built_in && own->name == name.name) return own;
+  }
+  return ResolveCollation(name, s_.context.catalog.get(), s_.context.scope);
+}
+
 Result<Type> Binder::TypeNamed(const ast::TypeName& name) const {
   // A stored expression means the types of its table, wherever they are now.
   for (Type type : own_types_) {

@@ -303,6 +303,7 @@ class Binder {
   Block* OwnerOf(const std::vector<const Expr*>& exprs, Env& env);
 
   Result<Type> TypeNamed(const ast::TypeName& name) const;
+  Result<const Collation*> CollationNamed(const ast::QualifiedName& name) const;
   // Errors: 54001 when the statement nests too deep for the thread's stack.
   Status CheckStack() const;
 
@@ -312,7 +313,9 @@ class Binder {
   std::vector<CteName> cte_names_;
   int view_depth_ = 0;
   catalog::TablePtr view_;       // whose text is bound
-  std::vector<Type> own_types_;  // enum types of the table whose expression is bound
+  // Enum types and collations of the table whose expression is bound.
+  std::vector<Type> own_types_;
+  std::vector<const Collation*> own_collations_;
 };
 
 // The name that PostgreSQL gives an output column without AS; "?column?" when nothing better is
