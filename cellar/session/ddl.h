@@ -10,7 +10,7 @@
 namespace cellar::session {
 
 struct CollationDependent;  // ddl_collations.cc
-struct Job;  // jobs.h
+struct Job;                 // jobs.h
 
 class Ddl {
  public:

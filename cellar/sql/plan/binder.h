@@ -312,7 +312,7 @@ class Binder {
   std::vector<std::unique_ptr<ScopeItem>> items_;
   std::vector<CteName> cte_names_;
   int view_depth_ = 0;
-  catalog::TablePtr view_;       // whose text is bound
+  catalog::TablePtr view_;  // whose text is bound
   // Enum types and collations of the table whose expression is bound.
   std::vector<Type> own_types_;
   std::vector<const Collation*> own_collations_;
