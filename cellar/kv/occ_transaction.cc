@@ -22,6 +22,8 @@ constexpr size_t kQuietBulkPart = 16;
 // So do values of this size on average, as pages are, from this part on: log and write buffer would
 // copy them three times.
 constexpr size_t kLargeValueBytes = 4096, kLargeValuesPart = 8;
+// So many writes in a row must ascend before they go straight to a file.
+constexpr uint32_t kAscending = 32;
 
 Status ConcurrentUpdate() {
   return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
@@ -47,6 +49,7 @@ OccTransaction::~OccTransaction() { Abort(); }
 
 Status OccTransaction::CheckLive() const {
   if (!live_) return MakeError(Code::kInvalid, "the transaction has ended");
+  CELLAR_TRY(broken_);
   return engine_->CheckOpen();
 }
 
@@ -102,6 +105,7 @@ Result<bool> OccTransaction::GetStored(std::string_view key, PinnedValue* value)
 
 Result<WriteBuffer::Found> OccTransaction::FindOwn(std::string_view key, PinnedValue* value) {
   if (buffer_ == nullptr) return WriteBuffer::Found::kNothing;
+  CELLAR_TRY(EndStream());
   const WriteBuffer::Node* node = nullptr;
   WriteBuffer::Found found;
   if (runs_ == nullptr || runs_->empty()) {
@@ -179,6 +183,7 @@ Status OccTransaction::MultiGet(std::span<const std::string_view> keys,
 Result<std::unique_ptr<Cursor>> OccTransaction::Scan(std::string_view start, std::string_view end,
                                                      const ScanOptions& options) {
   CELLAR_TRY(CheckLive());
+  CELLAR_TRY(EndStream());
   CELLAR_TRY(EnsureSnapshot());
   return std::unique_ptr<Cursor>(
       std::make_unique<MergingCursor>(this, start, end, options, tracks(options.mode)));
@@ -217,6 +222,17 @@ Status OccTransaction::CheckWrite(std::string_view key, size_t value_bytes) {
 
 Status OccTransaction::Write(WriteKind kind, std::string_view key, std::string_view value) {
   WriteBuffer& own = buffer();
+  if (streams()) {
+    if (kind != WriteKind::kDelete && runs_->Appends(key)) {
+      ++changes_;
+      ++stats_.ops;
+      stats_.bytes += key.size() + value.size();
+      stats_.spilled_bytes = stats_.bytes;
+      Status status = runs_->Append(kind, key, value);
+      return status.ok() ? status : KeepError(std::move(status));
+    }
+    CELLAR_TRY(EndStream());
+  }
   const WriteBuffer::Node* replaced = own.Add(kind, key, value, epoch_);
   ++changes_;
   ++stats_.ops;
@@ -229,6 +245,25 @@ Status OccTransaction::Write(WriteKind kind, std::string_view key, std::string_v
   if (own.footprint_bytes() > engine_->spill_bytes_) {
     return Spill(false);
   }
+  return MayStream(key) ? OpenStream() : Status();
+}
+
+bool OccTransaction::MayStream(std::string_view key) {
+  if (!options_.bulk || !options_.unmarked_writes) return false;
+  if (buffer_->footprint_bytes() <= engine_->spill_bytes_ / kQuietBulkPart) return false;
+  ascending_ = buffer_->At(buffer_->Previous(buffer_->End()))->key() == key ? ascending_ + 1 : 0;
+  // No view may part what the run holds.
+  return ascending_ > kAscending && savepoints_.empty() && SpillBounds().size() == 1;
+}
+
+Status OccTransaction::OpenStream() {
+  ascending_ = 0;
+  if (runs_ == nullptr) runs_ = std::make_unique<SpillSet>(engine_->storage_.get());
+  CELLAR_TRY(runs_->Open(*buffer_, spilled_seq_, buffer_->seq()));
+  spilled_seq_ = buffer_->seq();
+  engine_->spilled_runs_.fetch_add(1, std::memory_order_relaxed);
+  buffer_->ClearKeys();
+  stats_.spilled_bytes = stats_.bytes;
   return {};
 }
 
@@ -245,6 +280,7 @@ Status OccTransaction::Delete(std::string_view key) {
 Status OccTransaction::DeleteRange(std::string_view start, std::string_view end) {
   CELLAR_TRY(CheckWrite(start.empty() ? std::string_view("\0", 1) : start, end.size()));
   if (!end.empty() && start >= end) return {};
+  CELLAR_TRY(EndStream());
   if (may_hold_unproven_) CELLAR_TRY(ProveRange(start, end));
   buffer().AddRangeDeletion(start, end, epoch_);
   ++changes_;
@@ -267,6 +303,7 @@ Status OccTransaction::ProveRange(std::string_view start, std::string_view end) 
 }
 
 Result<bool> OccTransaction::ExistsBelowBuffer(std::string_view key) {
+  CELLAR_TRY(EndStream());
   PinnedValue value;
   if (runs_ != nullptr && !runs_->empty()) {
     CELLAR_TRY_ASSIGN(const WriteBuffer::Found own,
@@ -435,6 +472,7 @@ Result<std::optional<CounterValues>> OccTransaction::GetCounter(std::string_view
 }
 
 SavepointId OccTransaction::Savepoint() {
+  (void)EndStream();  // the next call tells of an error
   const SavepointId id = next_savepoint_++;
   savepoints_.push_back(
       {id, buffer_ == nullptr ? 0 : buffer_->seq(), stats_.bytes, stats_.ops, counters_.size()});
@@ -505,6 +543,7 @@ std::vector<uint64_t> OccTransaction::SpillBounds() const {
 }
 
 Status OccTransaction::Spill(bool all) {
+  CELLAR_TRY(EndStream());
   const std::vector<uint64_t> bounds = SpillBounds();
   if (!all && bounds.size() > kMaxSpillBounds) return {};
   if (runs_ == nullptr) runs_ = std::make_unique<SpillSet>(engine_->storage_.get());

@@ -87,6 +87,17 @@ class OccTransaction : public Transaction {
   Status Write(WriteKind kind, std::string_view key, std::string_view value);
   // Moves the buffer's keys to runs; may leave them where they are unless `all` must go.
   Status Spill(bool all);
+  // Large ascending writes that nobody else waits for go straight to a file; see Write.
+  bool MayStream(std::string_view key);
+  Status OpenStream();
+  // Ends such a file, so that it can be read and followed by other writes.
+  Status EndStream() { return streams() ? KeepError(runs_->Close()) : Status(); }
+  // Writes are lost if it is an error: the transaction is good for nothing from here on.
+  Status KeepError(Status status) {
+    broken_ = std::move(status);
+    return broken_;
+  }
+  bool streams() const { return runs_ != nullptr && runs_->is_open(); }
   // Sequence numbers that runs must not straddle; ascending, the newest one last.
   std::vector<uint64_t> SpillBounds() const;
 
@@ -103,6 +114,7 @@ class OccTransaction : public Transaction {
   const TransactionOptions options_;
   const bool tracking_;
   bool live_ = true;
+  Status broken_;
   bool read_without_snapshot_ = false;
   bool added_conflicts_ = false;  // reads_ holds what this transaction has not read
   bool may_hold_unproven_ = false;
@@ -122,6 +134,7 @@ class OccTransaction : public Transaction {
   std::unique_ptr<SpillSet> runs_;
   uint64_t changes_ = 0;  // counts whatever invalidates places in buffer and runs
   uint64_t spilled_seq_ = 0;
+  uint32_t ascending_ = 0;  // writes in a row that were behind all keys of the buffer
   std::vector<Mark> savepoints_;
   SavepointId next_savepoint_ = 1;
   std::vector<MergingCursor*> cursors_;

@@ -37,41 +37,77 @@ Status DuplicateKey(std::string_view key, std::string* duplicate) {
   return SqlError(Code::kConstraint, sqlstate::kUniqueViolation, "key exists already");
 }
 
+Result<bool> SpillRun::MayContain(uint64_t hash) {
+  if (!filter.has_value()) {
+    KeyFilter made(put_count + delete_count);
+    for (SpillFile* file : {puts.get(), deletes.get()}) {
+      if (file == nullptr) continue;
+      RunSource source(file->Scan({}, {}, {.keys_only = true, .fill_cache = false}), false, 0);
+      CELLAR_TRY(source.Start());
+      while (source.valid()) {
+        made.Add(HashKey(source.key()));
+        CELLAR_TRY(source.Next());
+      }
+    }
+    filter = std::move(made);
+  }
+  return filter->MayContain(hash);
+}
+
 Status SpillSet::Add(const WriteBuffer& buffer, uint64_t after_seq, uint64_t last_seq) {
-  auto run = std::make_unique<SpillRun>(buffer.keys());
-  run->first_seq = after_seq + 1;
-  run->last_seq = last_seq;
-  std::unique_ptr<SpillWriter> puts, deletes;
+  CELLAR_TRY(Open(buffer, after_seq, last_seq));
+  return Close();
+}
+
+Status SpillSet::Open(const WriteBuffer& buffer, uint64_t after_seq, uint64_t last_seq) {
+  open_ = std::make_unique<OpenRun>();
+  open_->run = std::make_unique<SpillRun>();
+  open_->run->first_seq = after_seq + 1;
+  open_->run->last_seq = last_seq;
   for (auto at = buffer.Begin(); at != buffer.End(); at = buffer.Next(at)) {
     const WriteBuffer::Node* node = buffer.At(at, last_seq);
     if (node == nullptr || node->seq <= after_seq) continue;
-    const bool deletion = node->kind == WriteKind::kDelete;
-    std::unique_ptr<SpillWriter>& writer = deletion ? deletes : puts;
-    if (writer == nullptr) {
-      CELLAR_TRY_ASSIGN(writer, storage_->NewSpillFile());
-    }
-    CELLAR_TRY(writer->Put(node->key(), node->value()));
-    if (deletion) {
-      ++run->delete_count;
-    } else {
-      ++run->put_count;
-      run->unproven.push_back(node->kind == WriteKind::kPutIfAbsent);
-      run->has_unproven |= node->kind == WriteKind::kPutIfAbsent;
-    }
-    if (run->put_count + run->delete_count == 1) run->first = node->key();
-    run->last = node->key();
-    if (IsSystemKey(node->key())) run->system_keys.emplace_back(node->key());
-    run->filter.Add(HashKey(node->key()));
+    Status status = Append(node->kind, node->key(), node->value());
+    if (status.ok()) continue;
+    open_ = nullptr;
+    return status;
   }
-  if (puts != nullptr) {
-    CELLAR_TRY_ASSIGN(run->puts, puts->Finish());
+  return {};
+}
+
+Status SpillSet::Append(WriteKind kind, std::string_view key, std::string_view value) {
+  SpillRun& run = *open_->run;
+  const bool deletion = kind == WriteKind::kDelete;
+  std::unique_ptr<SpillWriter>& writer = deletion ? open_->deletes : open_->puts;
+  if (writer == nullptr) {
+    CELLAR_TRY_ASSIGN(writer, storage_->NewSpillFile());
   }
-  if (deletes != nullptr) {
-    CELLAR_TRY_ASSIGN(run->deletes, deletes->Finish());
+  CELLAR_TRY(writer->Put(key, value));
+  if (run.put_count + run.delete_count == 0) run.first = key;
+  if (deletion) {
+    ++run.delete_count;
+  } else {
+    ++run.put_count;
+    run.unproven.push_back(kind == WriteKind::kPutIfAbsent);
+    run.has_unproven |= kind == WriteKind::kPutIfAbsent;
   }
-  if (puts == nullptr && deletes == nullptr) return {};
-  if (!run->has_unproven) run->unproven = {};
-  runs_.push_back(std::move(run));
+  run.last = key;
+  if (IsSystemKey(key)) run.system_keys.emplace_back(key);
+  return {};
+}
+
+Status SpillSet::Close() {
+  const std::unique_ptr<OpenRun> open = std::move(open_);
+  if (open == nullptr || (open->puts == nullptr && open->deletes == nullptr)) return {};
+  SpillRun& run = *open->run;
+  if (open->puts != nullptr) {
+    CELLAR_TRY_ASSIGN(run.puts, open->puts->Finish());
+  }
+  if (open->deletes != nullptr) {
+    CELLAR_TRY_ASSIGN(run.deletes, open->deletes->Finish());
+  }
+  if (!run.has_unproven) run.unproven = {};
+  runs_.push_back(std::move(open->run));
   ++generation_;
   return {};
 }
@@ -85,7 +121,8 @@ Result<WriteBuffer::Found> SpillSet::Find(std::string_view key, uint64_t seq,
     if (buffer.HasRangeDeletions() && buffer.RangeDeleted(key, run.last_seq - 1, seq)) {
       return WriteBuffer::Found::kDeleted;
     }
-    if (!run.filter.MayContain(hash)) continue;
+    CELLAR_TRY_ASSIGN(const bool may, run.MayContain(hash));
+    if (!may) continue;
     if (run.puts != nullptr) {
       CELLAR_TRY_ASSIGN(const bool found, run.puts->Get(key, value));
       if (found) return WriteBuffer::Found::kPut;
@@ -159,6 +196,7 @@ Status SpillSet::Prove(SpillRun* run, const SnapshotReader& base, const WriteBuf
         !(buffer.HasRangeDeletions() && buffer.RangeDeleted(source.key(), 0, run->first_seq))) {
       CELLAR_TRY_ASSIGN(const bool present, probe.Contains(source.key()));
       if (present) return DuplicateKey(source.key(), duplicate);
+      if (probe.ended()) break;
     }
     CELLAR_TRY(source.Next());
   }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,8 +35,6 @@ class KeyFilter {
 };
 
 struct SpillRun {
-  explicit SpillRun(size_t keys) : filter(keys) {}
-
   uint64_t first_seq = 0, last_seq = 0;
   std::string first, last;               // keys
   std::vector<std::string> system_keys;  // those that begin with 00
@@ -43,7 +42,12 @@ struct SpillRun {
   uint64_t put_count = 0, delete_count = 0;
   std::vector<bool> unproven;  // one per put, in key order: a PutIfAbsent still to be checked
   bool has_unproven = false;
-  KeyFilter filter;
+
+  // Cost: the first call reads the files to make a filter of their keys, some 100 ns each. Most
+  // runs are never asked.
+  Result<bool> MayContain(uint64_t hash);
+
+  std::optional<KeyFilter> filter;
 };
 
 // One thread at a time.
@@ -51,7 +55,8 @@ class SpillSet {
  public:
   explicit SpillSet(Storage* storage) : storage_(storage) {}
 
-  bool empty() const { return runs_.empty(); }
+  bool empty() const { return runs_.empty() && open_ == nullptr; }
+  // Without the one that is open.
   const std::vector<std::unique_ptr<SpillRun>>& runs() const { return runs_; }
   // Changes whenever the runs do.
   uint64_t generation() const { return generation_; }
@@ -59,6 +64,15 @@ class SpillSet {
   // Writes the keys of the buffer's view at `last_seq`, without what a view at `after_seq` holds,
   // as one run.
   Status Add(const WriteBuffer& buffer, uint64_t after_seq, uint64_t last_seq);
+  // The same, but more writes may follow with Append until Close ends the run. Meanwhile no other
+  // calls but these, and the buffer must have no younger writes.
+  Status Open(const WriteBuffer& buffer, uint64_t after_seq, uint64_t last_seq);
+  bool is_open() const { return open_ != nullptr; }
+  // Behind all keys of the open run, so that Append may take it.
+  bool Appends(std::string_view key) const { return key > std::string_view(open_->run->last); }
+  Status Append(WriteKind kind, std::string_view key, std::string_view value);
+  // No run is open afterwards, whatever it answers.
+  Status Close();
   // The newest write of `key` in runs that a view at `seq` contains.
   // Range deletions are those of `buffer`.
   Result<WriteBuffer::Found> Find(std::string_view key, uint64_t seq, const WriteBuffer& buffer,
@@ -83,8 +97,14 @@ class SpillSet {
   Status Prove(SpillRun* run, const SnapshotReader& base, const WriteBuffer& buffer,
                std::string* duplicate);
 
+  struct OpenRun {
+    std::unique_ptr<SpillRun> run;
+    std::unique_ptr<SpillWriter> puts, deletes;
+  };
+
   Storage* const storage_;
   std::vector<std::unique_ptr<SpillRun>> runs_;
+  std::unique_ptr<OpenRun> open_;
   uint64_t generation_ = 0;
   uint64_t trips_ = 0;
 };
@@ -101,6 +121,8 @@ class PresenceProbe {
     end_.push_back('\0');
   }
   Result<bool> Contains(std::string_view key);
+  // The snapshot has nothing at or behind the last key that was asked for.
+  bool ended() const { return ended_; }
 
  private:
   static constexpr size_t kLeastBytes = 512, kMostBytes = 16 << 10;  // to read ahead

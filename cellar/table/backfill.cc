@@ -197,9 +197,9 @@ class Step {
     KeyItem range;
     range.start = primary.prefix + progress_.position;
     range.end = codec::PrefixEnd(primary.prefix);
-    CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
-                      OpenRangeScan(&context_, WholeTable(table_, compiled_), {std::move(range)}));
     IndexBuilder builder(&context_, compiled_, index_, write);
+    CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
+                      OpenRangeScan(&context_, builder.Scan(table_), {std::move(range)}));
     RowBatch rows;
     std::string last;
     for (uint64_t count = 0; count < max_rows;) {
@@ -214,8 +214,7 @@ class Step {
       count += rows.size();
       progress_.rows += rows.size();
       last.clear();
-      codec::AppendKeyFields(rows, rows.size() - 1, primary.key_positions, primary.key_columns,
-                             &last);
+      builder.AppendRef(rows, rows.size() - 1, &last);
       if (pace != nullptr) CELLAR_TRY(pace(progress_.rows));
     }
     CELLAR_TRY(builder.Flush());

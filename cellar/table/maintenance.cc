@@ -33,8 +33,7 @@ Status BuildIndexOf(AccessContext* context, const TablePtr& table, IndexId index
   const bool bulk = context->bulk == table->storage_id();
   IndexBuilder builder(context, *compiled, *index,
                        bulk ? IndexBuilder::Write::kPutIfAbsent : IndexBuilder::Write::kPut);
-  CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
-                    OpenScan(context, WholeTable(table, *compiled)));
+  CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader, OpenScan(context, builder.Scan(table)));
   RowBatch rows;
   while (true) {
     CELLAR_TRY_ASSIGN(bool more, reader->Next(&rows));

@@ -289,5 +289,110 @@ TEST_P(Spill, ABulkLoadConflictsOnlyWhereItMust) {
   EXPECT_EQ(CodeOf(late->Commit()), Code::kConflict);
 }
 
+// Such transactions write straight to files while their keys ascend; what they show must not tell.
+TEST_P(Spill, AscendingWritesThatNobodyWaitsForAreReadableAmongOthers) {
+  Put(Key(0), "old");
+  std::mt19937 random(7);
+  for (int round = 0; round < 20; ++round) {
+    auto transaction =
+        engine_->Begin({.isolation = Isolation::kSnapshot, .bulk = true, .unmarked_writes = true});
+    std::map<std::string, std::string> model{{Key(0), "old"}};
+    const auto check = [&] {
+      EXPECT_EQ(ScanAll(transaction.get(), "k", "l"), Pairs(model.begin(), model.end()));
+    };
+    for (int i = 1; i < kMany; ++i) {
+      ASSERT_OK(transaction->Put(Key(i), "v"));
+      model[Key(i)] = "v";
+      if (random() % 500 != 0) continue;
+      const std::string key = Key(static_cast<int>(random() % static_cast<unsigned>(i + 1)));
+      switch (random() % 6) {
+        case 0:
+          ASSERT_OK(transaction->Delete(key));
+          model.erase(key);
+          break;
+        case 1:
+          ASSERT_OK(transaction->Put(key, "again"));
+          model[key] = "again";
+          break;
+        case 2:
+          ASSERT_OK(transaction->DeleteRange(Key(0), key));
+          model.erase(model.begin(), model.lower_bound(key));
+          break;
+        case 3: {
+          const SavepointId savepoint = transaction->Savepoint();
+          for (int j = 1; j <= kMany; ++j) ASSERT_OK(transaction->Put(Key(i + j), "gone"));
+          ASSERT_OK(transaction->RollbackTo(savepoint));
+          ASSERT_OK(transaction->ReleaseSavepoint(savepoint));
+          break;
+        }
+        case 4: {
+          const auto at = model.find(key);
+          EXPECT_EQ(Get(transaction.get(), key),
+                    at == model.end() ? std::nullopt : std::optional(at->second));
+          break;
+        }
+        default: {
+          auto cursor = transaction->Scan("k", "l", {.block_bytes = 64, .first_block_bytes = 64});
+          ASSERT_OK(cursor);
+          const Pairs before(model.begin(), model.end());
+          Pairs seen;
+          Block block;
+          for (int j = 1; j <= kMany; ++j) ASSERT_OK(transaction->Put(Key(i + j), "late"));
+          while (true) {
+            auto more = (*cursor)->NextBlock(&block);
+            ASSERT_OK(more);
+            if (!*more) break;
+            for (size_t j = 0; j < block.size(); ++j)
+              seen.emplace_back(block.key(j), block.value(j));
+          }
+          EXPECT_EQ(seen, before);
+          for (int j = 1; j <= kMany; ++j) model[Key(i + j)] = "late";
+          break;
+        }
+      }
+      check();
+    }
+    check();
+    if (round % 2 == 0) continue;
+    ASSERT_OK(transaction->Commit());
+    EXPECT_EQ(ScanAll(engine_->Begin().get(), "k", "l"), Pairs(model.begin(), model.end()));
+    auto again = engine_->Begin();
+    ASSERT_OK(again->DeleteRange("k", "l"));
+    ASSERT_OK(again->Put(Key(0), "old"));
+    ASSERT_OK(again->Commit());
+  }
+}
+
+TEST_P(Spill, AnAscendingLoadThatNobodyWaitsForIsOneRunAndKnowsItsDuplicates) {
+  Put(Key(kMany / 2), "old");
+  for (const bool with_duplicate : {false, true}) {
+    const uint64_t runs = engine_->stats().spilled_runs;
+    auto transaction =
+        engine_->Begin({.isolation = Isolation::kSnapshot, .bulk = true, .unmarked_writes = true});
+    for (int i = 0; i < kMany; ++i) {
+      if (i == kMany / 2 && !with_duplicate) continue;
+      ASSERT_OK(transaction->PutIfAbsent(Key(i), "v"));
+    }
+    if (spills()) {
+      EXPECT_EQ(engine_->stats().spilled_runs, runs + 1);
+    }
+    auto version = transaction->Commit();
+    if (with_duplicate) {
+      EXPECT_EQ(version.status().code(), Code::kConstraint);
+      EXPECT_EQ(transaction->duplicate_key(), Key(kMany / 2));
+    } else {
+      ASSERT_OK(version);
+      EXPECT_EQ(Read(Key(kMany / 2)), "old");
+      EXPECT_EQ(Read(Key(1)), "v");
+      auto cleanup = engine_->Begin();
+      for (int i = 0; i < kMany; ++i) {
+        if (i != kMany / 2) ASSERT_OK(cleanup->Delete(Key(i)));
+      }
+      ASSERT_OK(cleanup->Commit());
+    }
+    EXPECT_EQ(SpillFiles(), 0u);
+  }
+}
+
 }  // namespace
 }  // namespace cellar::kv
