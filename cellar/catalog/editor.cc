@@ -116,7 +116,12 @@ bool SameShape(const TableDescriptor& a, const TableDescriptor& b) {
   const auto same_index = [](const IndexDescriptor& x, const IndexDescriptor& y) {
     return x.id == y.id && x.name == y.name && x.state == y.state && x.constraint == y.constraint;
   };
+  const auto same_group = [](const ColumnGroup& x, const ColumnGroup& y) {
+    return x.id == y.id && x.name == y.name && x.columns == y.columns;
+  };
   return a.layout == b.layout && a.storage_id() == b.storage_id() &&
+         std::equal(a.groups.begin(), a.groups.end(), b.groups.begin(), b.groups.end(),
+                    same_group) &&
          std::equal(a.columns.begin(), a.columns.end(), b.columns.begin(), b.columns.end(),
                     same_column) &&
          std::equal(a.indexes.begin(), a.indexes.end(), b.indexes.begin(), b.indexes.end(),

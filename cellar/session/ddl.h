@@ -152,6 +152,22 @@ class Ddl {
   Status OwnSequence(catalog::TableId sequence, catalog::TableId table, catalog::ColumnId column);
   // What WITH (layout = ...) names, or default_table_layout.
   Result<catalog::Layout> LayoutOf(const ast::OptionList& options);
+
+  // ddl_groups.cc
+  // In the order given. Errors: 42701, 42703, 42704, 42710, 42P16, 42602.
+  Status ChangeGroups(const std::vector<ast::GroupChange>& changes,
+                      catalog::TableDescriptor* table);
+  // Makes those of option `groups` the table's; does nothing without it.
+  Status ApplyGroupOption(const ast::OptionList& options, catalog::TableDescriptor* table);
+  // The groups, and the layout that follows, of a table that is complete but for them.
+  Status MakeGroups(const std::vector<ast::GroupChange>& groups, const ast::OptionList& options,
+                    catalog::TableDescriptor* table);
+  Status AlterGroups(const ast::AlterTableCommand& command, catalog::TablePtr* table);
+  // SET and RESET of options `layout` and `groups`.
+  Status AlterLayout(const ast::AlterTableCommand& command, catalog::TablePtr* table);
+  // Writes the table anew if `next` keeps columns elsewhere than it does.
+  Status MoveColumns(catalog::TableDescriptor next, catalog::TablePtr* table);
+
   // The primary key of a table that declares none.
   void AddHiddenRowId(catalog::TableDescriptor* table);
   std::string ChooseName(const catalog::TableDescriptor& table, const std::string& columns,

@@ -215,18 +215,10 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
         if (!IsZoneOption(option.name)) continue;
         CELLAR_TRY(ApplyZoneOption(option, command.kind == Kind::kResetOptions, &next.zone));
       }
-      if (next.zone != before) {
-        CELLAR_TRY(update());
-        next = **table;
-      }
-      if (ast::FindOption(command.options, "layout") == nullptr) return Status();
-      CELLAR_TRY_ASSIGN(const catalog::Layout layout, command.kind == Kind::kSetOptions
-                                                          ? LayoutOf(command.options)
-                                                          : LayoutOf({}));
-      if (layout == next.layout) return Status();
-      next.layout = layout;
-      return RewriteTable(std::move(next), table, true);
+      if (next.zone != before) CELLAR_TRY(update());
+      return AlterLayout(command, table);
     }
+    case Kind::kChangeGroups: return AlterGroups(command, table);
     default: break;
   }
   if (!command.action.empty())
@@ -276,6 +268,10 @@ Status Ddl::AddColumn(const ast::AlterTableCommand& command, catalog::TablePtr* 
   column.id = catalog::ColumnId{next.next_column_id++};
   const catalog::ColumnId id = column.id;
   next.columns.push_back(std::move(column));
+  for (ast::GroupChange to : command.groups) {
+    to.columns = {definition.name};
+    CELLAR_TRY(ChangeGroups({to}, &next));
+  }
 
   // Column properties first; keys and references need the column to exist in the stored table.
   std::vector<const ast::Constraint*> later;
@@ -359,6 +355,9 @@ Status Ddl::ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* tab
 
 Status Ddl::RewriteTable(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job) {
   CELLAR_TRY(RefuseDuringBuild(**table));
+  for (const catalog::IndexColumn& part : next.primary().key) {
+    for (catalog::ColumnGroup& group : next.groups) std::erase(group.columns, part.column);
+  }
   RenewIndexes(&next);
   if (may_job) {
     CELLAR_TRY_ASSIGN(const bool by_job, WantsJob(**table));

@@ -663,6 +663,7 @@ Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
     CELLAR_TRY_ASSIGN(catalog::ForeignKey key, MakeForeignKey(*pending.constraint, columns, table));
     table.foreign_keys.push_back(std::move(key));
   }
+  CELLAR_TRY(MakeGroups(statement.groups, statement.options, &table));
   s_.ApplyDefaultPrivileges(&table, nullptr);
   CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().CreateTable(std::move(table)));
   bool self = false;
@@ -737,6 +738,7 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
     table.columns.push_back(std::move(column));
   }
   AddHiddenRowId(&table);
+  CELLAR_TRY(MakeGroups(statement.groups, statement.into.options, &table));
   s_.ApplyDefaultPrivileges(&table, nullptr);
   CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().CreateTable(std::move(table)));
   uint64_t rows = 0;

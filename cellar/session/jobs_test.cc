@@ -282,6 +282,13 @@ TEST_P(JobsTest, RewritesTables) {
     Run(fmt::format("ALTER TABLE t SET (layout = {})", layout));
     EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty()) << layout;
   }
+  Run("ALTER TABLE t SET (layout = row, groups = 'g (a), h (b)')");
+  const int64_t jobs = std::stoll(Run("SELECT count(*) FROM cellar_jobs")[0]);
+  Run("ALTER TABLE t DROP GROUP g, ALTER b DROP GROUP, ALTER a SET GROUP h");
+  EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+  Run("ALTER TABLE t RENAME GROUP h TO g");
+  EXPECT_EQ(std::stoll(Run("SELECT count(*) FROM cellar_jobs")[0]), jobs + 1);
+  EXPECT_THAT(Run("SELECT groupname, columns FROM cellar_column_groups"), ElementsAre("g|{a}"));
   Run("ALTER TABLE t ALTER a TYPE text USING 'n' || a");
   Run("ALTER TABLE t ADD COLUMN r float8 DEFAULT random()");
   Run("ALTER TABLE t ADD COLUMN g int GENERATED ALWAYS AS (length(a)) STORED");
@@ -302,7 +309,7 @@ TEST_P(JobsTest, RewritesTables) {
   EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
   EXPECT_THAT(Run("SELECT state, count(*) FROM pg_catalog.cellar_jobs "
                   "WHERE kind = 'rewrite table' GROUP BY 1 ORDER BY 1"),
-              ElementsAre("done|9", "failed|3"));
+              ElementsAre("done|11", "failed|3"));
 }
 
 TEST_P(JobsTest, OthersWhileATableIsRewritten) {
@@ -460,8 +467,10 @@ TEST_P(JobsTest, BesideWriters) {
   const auto rewrite = [&] {
     for (const char* text :
          {"ALTER TABLE t ALTER a TYPE bigint", "ALTER TABLE t SET (layout = cell)",
+          "ALTER TABLE t SET (layout = row, groups = 'g (a), h (b)')",
           "ALTER TABLE t DROP CONSTRAINT t_pkey", "ALTER TABLE t ADD PRIMARY KEY (id)",
-          "ALTER TABLE t SET (layout = pages)", "ALTER TABLE t ALTER a TYPE int"}) {
+          "ALTER TABLE t ALTER b SET GROUP g", "ALTER TABLE t SET (layout = pages)",
+          "ALTER TABLE t ALTER a TYPE int"}) {
       Run(text);
       EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty()) << text;
     }

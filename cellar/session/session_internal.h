@@ -512,6 +512,8 @@ int64_t NowMicros();
 // "row", "pages".
 const char* LayoutName(catalog::Layout layout);
 Result<catalog::Layout> ParseLayout(std::string_view name);  // 22023
+// As option `groups` takes them: hot (a, b), cold (c)
+std::string GroupsText(const catalog::TableDescriptor& table);
 
 // pg_type.typinput.
 uint32_t TypeInputFunction(Type type);

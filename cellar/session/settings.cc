@@ -34,6 +34,8 @@ constexpr Definition kDefinitions[] = {
     {"block_size", Kind::kInt, "8192", "", "", false, true, "Shows the size of a disk block."},
     {"bytea_output", Kind::kEnum, "hex", "hex,escape", "", false, false,
      "Sets the output format for bytea."},
+    {"cellar.auto_groups", Kind::kBool, "off", "", "", false, false,
+     "Puts columns of new tables of layout row that name no column groups into two: for tests."},
     {"cellar.retention", Kind::kInt, "604800", "", "s", false, false,
      "Sets how long the recycle bin keeps what this session drops where nothing else is set."},
     {"cellar.seal", Kind::kEnum, "auto", "auto,off,always", "", false, false,

@@ -179,6 +179,7 @@ class Generator {
       void (Generator::*make)();
     };
     static constexpr Entry kEntries[] = {
+        {"cellar_column_groups", &Generator::ColumnGroups},
         {"cellar_dropped", &Generator::Dropped},
         {"cellar_jobs", &Generator::Jobs},
         {"cellar_table_storage", &Generator::TableStorage},
@@ -310,9 +311,26 @@ class Generator {
     }
   }
 
-  // Of layout pages only: rows of others have but one place.
   void Dropped() { GenerateDropped(s_, &row_); }
 
+  void ColumnGroups() {
+    for (const catalog::TablePtr& table : Relations()) {
+      for (const catalog::ColumnGroup& group : table->groups) {
+        std::vector<std::string> columns;
+        for (const catalog::ColumnId id : group.columns) {
+          const catalog::ColumnDescriptor* column = table->FindColumn(id);
+          if (column != nullptr && !column->dropped) columns.push_back(column->name);
+        }
+        row_.Text("schemaname", s_.SchemaName(table->parent))
+            .Text("tablename", table->name)
+            .Text("groupname", group.name)
+            .Array("columns", TextValues(columns));
+        row_.Emit();
+      }
+    }
+  }
+
+  // Of layout pages only: rows of others have but one place.
   void TableStorage() {
     for (const catalog::TablePtr& table : Relations()) {
       if (table->kind != catalog::RelationKind::kTable) continue;
@@ -467,6 +485,7 @@ class Generator {
       if (kind == 'r' && std::string_view(LayoutName(table->layout)) != kBuiltInTableLayout) {
         options.push_back(fmt::format("layout={}", LayoutName(table->layout)));
       }
+      if (!table->groups.empty()) options.push_back("groups=" + GroupsText(*table));
       if (!options.empty()) row_.Array("reloptions", TextValues(options));
       if (table->acl.set) PutAcl(s_, "relacl", table->acl.items, &row_);
       row_.Emit();

@@ -53,6 +53,9 @@ const SystemTable kSystemTables[] = {
      "relispopulated:bool relreplident:char relispartition:bool relrewrite:oid "
      "relfrozenxid:xid relminmxid:xid relacl:_aclitem reloptions:_text "
      "relpartbound:pg_node_tree"},
+    // Ours: column groups.
+    {"pg_catalog", "cellar_column_groups", 15904, true,
+     "schemaname:name tablename:name groupname:name columns:_name"},
     // Ours: the recycle bin.
     {"pg_catalog", "cellar_dropped", 15903, true,
      "path:text kind:text id:int8 dropped_at:timestamptz dropped_by:name expires_in:interval "

@@ -196,6 +196,12 @@ class Changer:
         layout = self.rng.choice(["row", "pages", "cell", "datum"])
         self.run(f"ALTER TABLE {self.schema.name()} SET (layout = {layout})", may_fail=("22023",))
 
+    def change_groups(self):
+        s = self.schema
+        groups = self.rng.choice([f"g ({s.a})", f"g ({s.b}), h ({s.a})", f"h ({s.a}, {s.b})"])
+        self.run(f"ALTER TABLE {s.name()} SET (layout = row, groups = '{groups}')")
+        self.run(f"ALTER TABLE {s.name()} ALTER {s.a} DROP GROUP, ADD GROUP i ({s.a})")
+
     def change_key(self):
         """The rows move to another key, and back."""
         s = self.schema
@@ -367,7 +373,7 @@ class Changer:
 
     STEPS = (create_index, create_index, create_unique_index, fail_unique_index, drop_index,
              add_column, drop_column, rename_column, rename_table, move_table, change_type,
-             change_layout, change_layout, change_key, fail_rewrite, add_check, drop_check, not_null,
+             change_layout, change_layout, change_groups, change_key, fail_rewrite, add_check, drop_check, not_null,
              drop_and_undrop, seal, undone, rename_index, rename_constraint, change_default,
              add_unique, drop_unique, add_reference, drop_reference, drop_reference, validate_check,
              fail_check, reindex, truncate, cancel_job)

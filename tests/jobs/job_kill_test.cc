@@ -176,6 +176,8 @@ TEST_F(JobKill, RewrittenTablesAreWhole) {
   Store(StoreOf()).Run("CREATE INDEX t_b ON t (b)");
   const std::pair<const char*, const char*> kChanges[] = {
       {"ALTER TABLE t SET (layout = cell)", "ALTER TABLE t SET (layout = pages)"},
+      {"ALTER TABLE t SET (layout = row, groups = 'g (a), h (b)')",
+       "ALTER TABLE t SET (layout = pages)"},
       {"ALTER TABLE t ALTER a TYPE numeric", "ALTER TABLE t ALTER a TYPE int"},
       {"ALTER TABLE t ADD COLUMN r float8 DEFAULT random()", "ALTER TABLE t DROP COLUMN r"},
       {"ALTER TABLE t DROP CONSTRAINT t_pkey", "ALTER TABLE t ADD PRIMARY KEY (id)"},

@@ -315,6 +315,47 @@ TEST_F(AdminTest, TablesAsTheyAreAskedFor) {
   EXPECT_EQ(Call(&Admin::Stub::CreateTable, create, &made), "");
 }
 
+TEST_F(AdminTest, ColumnGroups) {
+  v1::CreateTableRequest create = TableOf("/cellar/grouped");
+  for (const char* name : {"a", "B \"b\"", "c"}) {
+    v1::Column* column = create.mutable_table()->add_columns();
+    column->set_name(name);
+    column->set_type("text");
+  }
+  v1::ColumnGroup* group = create.mutable_table()->add_groups();
+  group->set_name("It's \"one\"");
+  group->add_columns("B \"b\"");
+  group->add_columns("c");
+  v1::Table made;
+  ASSERT_EQ(Call(&Admin::Stub::CreateTable, create, &made), "") << detail_.message();
+  ASSERT_EQ(made.groups_size(), 1);
+  EXPECT_EQ(made.groups(0).name(), "It's \"one\"");
+  EXPECT_EQ(made.groups(0).columns(0), "B \"b\"");
+  EXPECT_EQ(made.layout(), v1::LAYOUT_ROW);
+
+  v1::UpdateTableRequest update;
+  *update.mutable_table() = made;
+  update.mutable_update_mask()->add_paths("groups");
+  update.mutable_table()->mutable_groups(0)->mutable_columns()->RemoveLast();
+  group = update.mutable_table()->add_groups();
+  group->set_name("two");
+  group->add_columns("a");
+  ASSERT_EQ(Call(&Admin::Stub::UpdateTable, update, &made), "") << detail_.message();
+  ASSERT_EQ(made.groups_size(), 2);
+  EXPECT_EQ(made.groups(0).columns_size(), 1);
+  EXPECT_EQ(made.groups(1).name(), "two");
+
+  *update.mutable_table() = made;
+  update.mutable_table()->mutable_groups(1)->set_columns(0, "nothing");
+  EXPECT_EQ(Call(&Admin::Stub::UpdateTable, update, &made), "42703");
+  update.mutable_table()->clear_groups();
+  update.mutable_table()->set_layout(v1::LAYOUT_PAGES);
+  update.mutable_update_mask()->add_paths("layout");
+  ASSERT_EQ(Call(&Admin::Stub::UpdateTable, update, &made), "") << detail_.message();
+  EXPECT_EQ(made.groups_size(), 0);
+  EXPECT_EQ(made.layout(), v1::LAYOUT_PAGES);
+}
+
 TEST_F(AdminTest, AChangeSentAgainIsMadeOnce) {
   v1::Table made;
   v1::CreateTableRequest create = TableOf("/cellar/t");

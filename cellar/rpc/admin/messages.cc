@@ -187,7 +187,10 @@ void PutTable(const catalog::CatalogSnapshot& catalog, const catalog::TableDescr
   for (const catalog::ColumnGroup& group : table.groups) {
     v1::ColumnGroup* out = message->add_groups();
     out->set_name(group.name);
-    for (const catalog::ColumnId id : group.columns) out->add_columns(NameOf(table, id));
+    for (const catalog::ColumnId id : group.columns) {
+      const catalog::ColumnDescriptor* column = table.FindColumn(id);
+      if (column != nullptr && !column->dropped) out->add_columns(column->name);
+    }
   }
   message->set_layout(static_cast<v1::Layout>(table.layout));
   message->set_owner(table.owner);

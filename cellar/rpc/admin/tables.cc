@@ -17,8 +17,15 @@ Status AnswerTable(AdminCall* call, const Place& place, v1::Table* answer) {
   return Status();
 }
 
+std::vector<std::string> GroupTexts(const v1::Table& table) {
+  std::vector<std::string> texts;
+  for (const v1::ColumnGroup& group : table.groups()) {
+    texts.push_back(QuoteIdentifier(group.name()) + " (" + NameList(group.columns()) + ")");
+  }
+  return texts;
+}
+
 Result<std::string> CreateText(const v1::Table& table, const Place& place, bool if_not_exists) {
-  if (!table.groups().empty()) return UnsupportedError("column groups");
   std::vector<std::string> parts;
   for (const v1::Column& column : table.columns()) {
     CELLAR_TRY_ASSIGN(std::string text, ColumnText(column));
@@ -37,6 +44,7 @@ Result<std::string> CreateText(const v1::Table& table, const Place& place, bool 
     CELLAR_TRY_ASSIGN(std::string text, ForeignKeyText(key, place));
     parts.push_back(std::move(text));
   }
+  for (const std::string& group : GroupTexts(table)) parts.push_back("GROUP " + group);
   std::vector<std::string> options, unset;
   ZoneTexts(table.zone(), ZonePaths(table.zone()), &options, &unset);
   if (table.layout() != v1::LAYOUT_UNSPECIFIED) {
@@ -98,15 +106,20 @@ Status UpdateTable(AdminCall* call, const v1::UpdateTableRequest& request, v1::T
   CELLAR_TRY_ASSIGN(const Place place, RelationPlace(table.path()));
   CELLAR_TRY_ASSIGN(
       const std::set<std::string> paths,
-      UpdatePaths(request.update_mask(), table, {"owner", "comment", "zone", "layout"}));
+      UpdatePaths(request.update_mask(), table, {"owner", "comment", "zone", "layout", "groups"}));
   const std::string alter = "ALTER TABLE " + place.Relation();
   std::vector<std::string> statements, set, reset;
   ZoneTexts(table.zone(), paths, &set, &reset);
   AddOptionStatements(alter, set, reset, &statements);
+  std::vector<std::string> storage;
   if (paths.contains("layout")) {
     CELLAR_TRY_ASSIGN(const std::string layout, LayoutText(table.layout()));
-    statements.push_back(alter + " SET (layout = " + layout + ")");
+    storage.push_back("layout = " + layout);
   }
+  if (paths.contains("groups")) {
+    storage.push_back("groups = " + QuoteLiteral(Join(GroupTexts(table))));
+  }
+  if (!storage.empty()) statements.push_back(alter + " SET (" + Join(storage) + ")");
   if (paths.contains("comment")) {
     statements.push_back(CommentText("TABLE " + place.Relation(), table.comment()));
   }

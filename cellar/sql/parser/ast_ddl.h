@@ -84,6 +84,17 @@ struct TableLike {
   size_t position = 0;  // its columns come before columns[position]
 };
 
+// What becomes of a table's column groups, which are Cellar's own.
+struct GroupChange {
+  enum class Kind : uint8_t { kAdd, kDrop, kPut, kTakeOut, kRename };
+  Kind kind = Kind::kAdd;
+  std::string name;        // of the group; kTakeOut: empty
+  NameList columns;        // kAdd: of the group; kPut, kTakeOut: the one
+  std::string new_name;    // kRename
+  bool if_exists = false;  // kAdd: IF NOT EXISTS
+  int location = -1;
+};
+
 struct CreateTableStmt : Stmt {
   static constexpr NodeKind kKind = NodeKind::kCreateTable;
   CreateTableStmt() : Stmt(kKind) {}
@@ -93,6 +104,7 @@ struct CreateTableStmt : Stmt {
   std::vector<ColumnDef> columns;
   std::vector<Constraint> constraints;
   std::vector<TableLike> likes;
+  std::vector<GroupChange> groups;  // kAdd
   std::vector<QualifiedName> inherits;
   bool partitioned = false;   // PARTITION BY
   bool partition_of = false;  // PARTITION OF: inherits holds the parent
@@ -112,11 +124,12 @@ struct CreateTableAsStmt : Stmt {
   bool materialized_view = false;
   bool if_not_exists = false;
   bool select_into = false;
-  StmtPtr query;  // SelectStmt or ExecuteStmt
+  std::vector<GroupChange> groups;  // kAdd
+  StmtPtr query;                    // SelectStmt or ExecuteStmt
 };
 
 enum class AlterTableKind : uint8_t {
-  kAddColumn,         // column; if_exists: IF NOT EXISTS
+  kAddColumn,         // column; if_exists: IF NOT EXISTS; groups: the one it goes to, kPut
   kDropColumn,        // name, if_exists, cascade
   kSetDefault,        // name, expr
   kDropDefault,       // name
@@ -155,6 +168,7 @@ enum class AlterTableKind : uint8_t {
   kAttachPartition,  // table
   kDetachPartition,  // table
   kSeal,             // Cellar's own; action: "SEAL" or "SEAL FULL"
+  kChangeGroups,     // Cellar's own; groups
   kOther,
 };
 
@@ -167,6 +181,7 @@ struct AlterTableCommand {
   OptionList options;
   QualifiedName table;
   RoleSpec role;
+  std::vector<GroupChange> groups;
   std::string text;
   int32_t number = 0;
   bool cascade = false;

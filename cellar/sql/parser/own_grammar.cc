@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "cellar/sql/parser/ast_ddl.h"
-#include "cellar/sql/parser/scan.h"
+#include "cellar/sql/parser/own_groups.h"
+#include "cellar/sql/parser/own_tokens.h"
 
 namespace cellar::sql {
 
@@ -19,83 +20,6 @@ constexpr std::string_view kForRow = "r_w";
 
 // Stands for a statement of ours: no longer than any of them.
 constexpr std::string_view kForStatement = "END";
-
-// The tokens of one statement.
-class Tokens {
- public:
-  explicit Tokens(std::string* text) : text_(text) {}
-
-  // Takes the next statement; false at the end of the text.
-  bool Read() {
-    tokens_.clear();
-    if (ended_) return false;
-    while (true) {
-      const ScanToken token = NextToken(*text_, pos_);
-      pos_ = token.end;
-      if (token.kind == ScanKind::kEnd) ended_ = true;
-      if (ended_ || (token.kind == ScanKind::kSymbol && (*text_)[token.begin] == ';')) return true;
-      tokens_.push_back(token);
-    }
-  }
-
-  size_t size() const { return tokens_.size(); }
-  size_t begin(size_t at) const { return tokens_[at].begin; }
-  bool IsWord(size_t at, std::string_view word) const {
-    return at < size() && tokens_[at].kind == ScanKind::kWord && EqualsWord(TextOf(at), word);
-  }
-  bool IsName(size_t at) const {
-    return at < size() &&
-           (tokens_[at].kind == ScanKind::kWord || (tokens_[at].kind == ScanKind::kQuotedName));
-  }
-  bool IsSymbol(size_t at, std::string_view any_of) const {
-    return at < size() && tokens_[at].kind == ScanKind::kSymbol &&
-           any_of.find((*text_)[begin(at)]) != std::string_view::npos;
-  }
-  // A name as PostgreSQL folds it.
-  std::string NameOf(size_t at) const {
-    std::string name;
-    const std::string_view text = TextOf(at);
-    if (tokens_[at].kind == ScanKind::kQuotedName) {
-      for (size_t i = 1; i + 1 < text.size(); ++i) {
-        if (text[i] == '"') ++i;
-        name += text[i];
-      }
-      return name;
-    }
-    for (char c : text) name += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    return name;
-  }
-  bool IsNumber(size_t at) const { return at < size() && tokens_[at].kind == ScanKind::kNumber; }
-  bool IsString(size_t at) const {
-    return at < size() && tokens_[at].kind == ScanKind::kString && TextOf(at)[0] == '\'';
-  }
-  std::string StringOf(size_t at) const {
-    std::string value;
-    const std::string_view text = TextOf(at);
-    for (size_t i = 1; i + 1 < text.size(); ++i) {
-      if (text[i] == '\'') ++i;
-      value += text[i];
-    }
-    return value;
-  }
-  std::string_view TextOf(size_t at) const {
-    return std::string_view(*text_).substr(begin(at), tokens_[at].end - begin(at));
-  }
-  void OverwriteAll(std::string_view with) {
-    for (size_t at = 0; at < size(); ++at) Overwrite(at, at == 0 ? with : "");
-  }
-  void Overwrite(size_t at, std::string_view with) {
-    const auto start = text_->begin() + static_cast<ptrdiff_t>(begin(at));
-    std::fill(start, start + static_cast<ptrdiff_t>(tokens_[at].end - begin(at)), ' ');
-    std::copy(with.begin(), with.end(), start);
-  }
-
- private:
-  std::string* text_;
-  std::vector<ScanToken> tokens_;
-  size_t pos_ = 0;
-  bool ended_ = false;
-};
 
 // Reads a statement of ours from its tokens; every Take leaves the place where it is when what it
 // looks for is not there.
@@ -261,16 +185,8 @@ class OwnStatementReader {
 
 // The token SEAL of ALTER TABLE [IF EXISTS] [ONLY] name [*] SEAL [FULL]; 0: another statement.
 size_t FindSeal(const Tokens& tokens) {
-  if (!tokens.IsWord(0, "alter") || !tokens.IsWord(1, "table")) return 0;
-  size_t at = 2;
-  if (tokens.IsWord(at, "if") && tokens.IsWord(at + 1, "exists")) at += 2;
-  if (tokens.IsWord(at, "only")) ++at;
-  if (!tokens.IsName(at)) return 0;
-  for (++at; tokens.IsSymbol(at, "."); at += 2) {
-    if (!tokens.IsName(at + 1)) return 0;
-  }
-  if (tokens.IsSymbol(at, "*")) ++at;
-  if (!tokens.IsWord(at, "seal")) return 0;
+  const size_t at = AfterAlteredTable(tokens);
+  if (at == 0 || !tokens.IsWord(at, "seal")) return 0;
   const size_t end = tokens.IsWord(at + 1, "full") ? at + 2 : at + 1;
   return end == tokens.size() ? at : 0;
 }
@@ -283,7 +199,7 @@ std::vector<StandIn> ReplaceOwnGrammar(std::string* text) {
   while (tokens.Read()) {
     std::string_view tag;
     if (std::unique_ptr<ast::OwnStmt> own = OwnStatementReader(tokens).Read(&tag)) {
-      replaced.push_back({StandIn::Kind::kStatement, tokens.begin(0), std::move(own), tag});
+      replaced.push_back({StandIn::Kind::kStatement, tokens.begin(0), std::move(own), tag, {}});
       tokens.OverwriteAll(kForStatement);
       continue;
     }
@@ -292,20 +208,24 @@ std::vector<StandIn> ReplaceOwnGrammar(std::string* text) {
       replaced.push_back({full ? StandIn::Kind::kSealFull : StandIn::Kind::kSeal,
                           tokens.begin(seal),
                           nullptr,
+                          {},
                           {}});
       tokens.Overwrite(seal, kForSeal);
       if (full) tokens.Overwrite(seal + 1, "");
       continue;
     }
+    ReplaceGroups(&tokens, &replaced);
     for (size_t at = 0; at + 4 < tokens.size(); ++at) {
       if (!tokens.IsSymbol(at, "(,") || !tokens.IsWord(at + 1, "layout") ||
           !tokens.IsSymbol(at + 2, "=") || !tokens.IsWord(at + 3, "row") ||
           !tokens.IsSymbol(at + 4, "),"))
         continue;
-      replaced.push_back({StandIn::Kind::kLayoutRow, tokens.begin(at + 1), nullptr, {}});
+      replaced.push_back({StandIn::Kind::kLayoutRow, tokens.begin(at + 1), nullptr, {}, {}});
       tokens.Overwrite(at + 3, kForRow);
     }
   }
+  std::stable_sort(replaced.begin(), replaced.end(),
+                   [](const StandIn& a, const StandIn& b) { return a.at < b.at; });
   return replaced;
 }
 
@@ -317,6 +237,7 @@ void ApplyStandIn(StandIn* stand_in, int location, Statement* parsed) {
     return;
   }
   ast::Node* statement = parsed->ast.get();
+  if (kind == StandIn::Kind::kGroups) return ApplyGroups(stand_in, location, statement);
   if (kind != StandIn::Kind::kLayoutRow) {
     if (!statement->Is<ast::AlterTableStmt>()) return;
     ast::AlterTableCommand seal;

@@ -1,5 +1,6 @@
 // What Cellar's SQL has beyond PostgreSQL's grammar: the statements of ast::OwnStmt, ALTER TABLE
-// [IF EXISTS] t SEAL [FULL], and `row` as a value in (layout = row), which is a keyword there.
+// [IF EXISTS] t SEAL [FULL], column groups (own_groups.h), and `row` as a value in (layout = row),
+// which is a keyword there.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +8,19 @@
 #include <string_view>
 #include <vector>
 
-#include "cellar/sql/parser/ast.h"
+#include "cellar/sql/parser/ast_ddl.h"
 #include "cellar/sql/parser/parser.h"
 
 namespace cellar::sql {
 
 // What a clause of ours was replaced by.
 struct StandIn {
-  enum class Kind : unsigned char { kSeal, kSealFull, kLayoutRow, kStatement };
+  enum class Kind : unsigned char { kSeal, kSealFull, kLayoutRow, kStatement, kGroups };
   Kind kind;
-  size_t at = 0;                     // in the text: of SEAL, of `layout`, of the statement
+  size_t at = 0;  // in the text: of SEAL, of `layout`, of the statement, of the clause
   ast::StmtPtr statement = nullptr;  // kStatement
   std::string_view tag = {};         // of `statement`; static storage
+  std::vector<ast::GroupChange> groups = {};
 };
 
 // Writes over every clause of ours in `text` something that the grammar does know and is as long,

@@ -206,6 +206,69 @@ TEST(ParserDdl, AlterTableHoldsEachCommand) {
   EXPECT_TRUE(As<AlterTableStmt>("ALTER TABLE IF EXISTS t ADD a int, DROP b").if_exists);
 }
 
+TEST(ParserDdl, ColumnGroups) {
+  using Kind = GroupChange::Kind;
+  const auto& create = As<CreateTableStmt>(
+      "CREATE TABLE t (GROUP g (a), GROUP \"H, (\" (b, C), a int, b int CHECK (b IN (1, 2)), "
+      "GROUP i (d), c int, d numeric(3, 1), group j (e), e int) WITH (layout = row)");
+  ASSERT_EQ(create.columns.size(), 5u);
+  ASSERT_EQ(create.groups.size(), 4u);
+  EXPECT_EQ(create.groups[0].name, "g");
+  EXPECT_EQ(create.groups[0].location, 22);
+  EXPECT_EQ(create.groups[1].name, "H, (");
+  EXPECT_EQ(create.groups[1].columns, (NameList{"b", "c"}));
+  EXPECT_EQ(create.groups[3].name, "j");
+  EXPECT_EQ(FindOption(create.options, "layout")->ToText(), "row");
+  EXPECT_EQ(As<CreateTableAsStmt>("CREATE TABLE t (a, GROUP g (a)) AS SELECT 1").groups.size(), 1u);
+
+  const auto& alter = As<AlterTableStmt>(
+      "ALTER TABLE IF EXISTS s.t ADD GROUP IF NOT EXISTS g (a, b), DROP GROUP IF EXISTS h, "
+      "ALTER COLUMN c SET GROUP g, ALTER d DROP GROUP, RENAME GROUP g TO i");
+  ASSERT_EQ(alter.commands.size(), 1u);
+  EXPECT_EQ(alter.commands[0].kind, AlterTableKind::kChangeGroups);
+  const std::vector<GroupChange>& changes = alter.commands[0].groups;
+  ASSERT_EQ(changes.size(), 5u);
+  EXPECT_EQ(changes[0].kind, Kind::kAdd);
+  EXPECT_TRUE(changes[0].if_exists);
+  EXPECT_EQ(changes[0].columns, (NameList{"a", "b"}));
+  EXPECT_EQ(changes[1].kind, Kind::kDrop);
+  EXPECT_TRUE(changes[1].if_exists);
+  EXPECT_EQ(changes[2].kind, Kind::kPut);
+  EXPECT_EQ(changes[2].columns, NameList{"c"});
+  EXPECT_EQ(changes[3].kind, Kind::kTakeOut);
+  EXPECT_EQ(changes[3].columns, NameList{"d"});
+  EXPECT_EQ(changes[4].kind, Kind::kRename);
+  EXPECT_EQ(changes[4].new_name, "i");
+
+  const auto& add = As<AlterTableStmt>(
+      "ALTER TABLE t ADD a int, ADD COLUMN b numeric(3, 1) DEFAULT (1) GROUP g, DROP COLUMN c, "
+      "ADD exclude int GROUP h");
+  ASSERT_EQ(add.commands.size(), 4u);
+  EXPECT_TRUE(add.commands[0].groups.empty());
+  EXPECT_EQ(add.commands[1].groups.at(0).name, "g");
+  EXPECT_EQ(add.commands[3].groups.at(0).name, "h");
+
+  const std::string_view text = "ALTER TABLE t DROP GROUP g; SELECT a FROM t GROUP BY a";
+  Result<std::vector<Statement>> parsed = Parse(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
+  EXPECT_EQ((*parsed)[0].TextIn(text), "ALTER TABLE t DROP GROUP g");
+
+  const std::string long_name(100, 'n');
+  EXPECT_EQ(As<AlterTableStmt>("ALTER TABLE t DROP GROUP " + long_name).commands[0].groups[0].name,
+            long_name.substr(0, 63));
+
+  for (const char* wrong :
+       {"CREATE TABLE t (a int, GROUP g)", "CREATE TABLE t (a int, GROUP g ())",
+        "CREATE TABLE t (a int, GROUP g (a b))", "CREATE TABLE t (GROUP g (a),)",
+        "CREATE TABLE t (a int, GROUP g (a) b int)", "CREATE TABLE t (a int, GROUP g (a)",
+        "CREATE SCHEMA s CREATE TABLE t (a int, GROUP g (a))", "ALTER TABLE t DROP GROUP g,",
+        "ALTER TABLE t DROP GROUP g, ADD a int", "ALTER TABLE t DROP GROUP \"g",
+        "ALTER TABLE t ADD PRIMARY KEY (a) GROUP g", "ALTER TABLE t ADD a int GROUP g GROUP h",
+        "ALTER INDEX t DROP GROUP g"}) {
+    EXPECT_FALSE(Parse(wrong).ok()) << wrong;
+  }
+}
+
 TEST(ParserDdl, KnowsWhatIsOurs) {
   struct Case {
     const char* text;

@@ -451,7 +451,9 @@ double RowScanCost(const LogicalGet& get, const IdSet& needed) {
   const auto values = static_cast<double>(
       std::count_if(get.ids.begin(), get.ids.end(), [&](int id) { return needed.Has(id); }));
   switch (get.table->layout) {
-    case catalog::Layout::kRow: break;
+    // A key for each group, wanted or not.
+    case catalog::Layout::kRow:
+      return kRowScanCost * static_cast<double>(1 + get.table->groups.size());
     case catalog::Layout::kPages: return kPagedRowCost + kPagedValueCost * values;
     // A key for each column, wanted or not; a key for each wanted one.
     case catalog::Layout::kCell:
