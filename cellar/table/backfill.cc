@@ -62,41 +62,35 @@ class Step {
   }
 
  private:
-  // Reads the log, and deletes what it has read: notes that come later have other keys.
-  Status TakeNotes(std::vector<Note>* notes) {
-    const codec::KeyRange range = RangeOf(*table_, LogOf(index_.index->id));
-    kv::ScanOptions options;
-    options.mode = kv::ReadMode::kSnapshot;
-    options.fill_cache = false;
-    CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
-                      context_.transaction->Scan(range.start, range.end, options));
-    kv::Block block;
+  Status TakeNotes(std::string_view value, std::vector<Note>* notes) const {
     std::string place;
-    while (true) {
-      CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
-      if (!more) break;
-      for (size_t i = 0; i < block.size(); ++i) {
-        std::string_view value = block.value(i);
-        while (!value.empty()) {
-          CELLAR_TRY_ASSIGN(const std::string_view ref, TakeLogString(&value));
-          CELLAR_TRY_ASSIGN(const std::string_view key, TakeLogString(&value));
-          // Rows that have not been read yet.
-          place.assign(ref).push_back(kGroupZero);
-          if (!progress_.done && place >= progress_.position) continue;
-          notes->push_back({std::string(ref), std::string(key)});
-        }
-        CELLAR_TRY(context_.transaction->Delete(block.key(i)));
-      }
+    while (!value.empty()) {
+      CELLAR_TRY_ASSIGN(const std::string_view ref, TakeLogString(&value));
+      CELLAR_TRY_ASSIGN(const std::string_view key, TakeLogString(&value));
+      // Rows that have not been read yet.
+      place.assign(ref).push_back(kGroupZero);
+      if (!progress_.done && place >= progress_.position) continue;
+      notes->push_back({std::string(ref), std::string(key)});
     }
-    std::sort(notes->begin(), notes->end());
-    notes->erase(std::unique(notes->begin(), notes->end()), notes->end());
     return Status();
   }
 
   Status Follow() {
     std::vector<Note> notes;
-    CELLAR_TRY(TakeNotes(&notes));
-    // All go before one comes: rows may have exchanged their keys.
+    return LogFollower::Run(
+        context_.transaction, RangeOf(*table_, LogOf(index_.index->id)),
+        [&](std::string_view value) { return TakeNotes(value, &notes); },
+        [&](LogFollower::Pass pass) -> Status {
+          std::sort(notes.begin(), notes.end());
+          notes.erase(std::unique(notes.begin(), notes.end()), notes.end());
+          if (pass != LogFollower::Pass::kAdd) CELLAR_TRY(RemoveNoted(notes));
+          if (pass != LogFollower::Pass::kRemove) CELLAR_TRY(AddNoted(notes));
+          notes.clear();
+          return Status();
+        });
+  }
+
+  Status RemoveNoted(const std::vector<Note>& notes) {
     std::vector<const Note*> chunk;
     for (const Note& note : notes) {
       if (note.key.empty()) continue;
@@ -105,7 +99,10 @@ class Step {
       CELLAR_TRY(Remove(chunk));
       chunk.clear();
     }
-    CELLAR_TRY(Remove(chunk));
+    return Remove(chunk);
+  }
+
+  Status AddNoted(const std::vector<Note>& notes) {
     std::vector<std::string_view> refs;
     for (const Note& note : notes) {
       if (!refs.empty() && refs.back() == note.ref) continue;

@@ -14,6 +14,8 @@ namespace {
 constexpr std::chrono::milliseconds kLongestPause{100};
 constexpr size_t kLengthBytes = 4;
 
+std::atomic<size_t> piece_bytes{LogFollower::kPieceBytes};
+
 struct Pauses {
   std::mutex mutex;
   std::condition_variable ended;
@@ -55,6 +57,68 @@ Result<std::string_view> TakeLogString(std::string_view* value) {
   value->remove_prefix(length);
   return bytes;
 }
+
+namespace {
+
+// One reading of a log, piece by piece.
+class LogCursor {
+ public:
+  static Result<LogCursor> Open(kv::Transaction* transaction, const codec::KeyRange& log) {
+    kv::ScanOptions options;
+    options.mode = kv::ReadMode::kSnapshot;
+    options.fill_cache = false;
+    CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                      transaction->Scan(log.start, log.end, options));
+    return LogCursor(std::move(cursor));
+  }
+  // False: it was the last piece. `visit`: of each entry.
+  Result<bool> NextPiece(
+      const std::function<Status(std::string_view key, std::string_view value)>& visit) {
+    for (size_t bytes = 0; bytes < piece_bytes.load(); ++next_) {
+      while (next_ == block_.size()) {
+        next_ = 0;
+        CELLAR_TRY_ASSIGN(const bool more, cursor_->NextBlock(&block_));
+        if (!more) return false;
+      }
+      CELLAR_TRY(visit(block_.key(next_), block_.value(next_)));
+      bytes += block_.value(next_).size();
+    }
+    return true;
+  }
+
+ private:
+  explicit LogCursor(std::unique_ptr<kv::Cursor> cursor) : cursor_(std::move(cursor)) {}
+
+  std::unique_ptr<kv::Cursor> cursor_;
+  kv::Block block_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+Status LogFollower::Run(kv::Transaction* transaction, const codec::KeyRange& log, const Take& take,
+                        const Work& work) {
+  // Both show the log as it is before anything is deleted.
+  CELLAR_TRY_ASSIGN(LogCursor first, LogCursor::Open(transaction, log));
+  CELLAR_TRY_ASSIGN(LogCursor second, LogCursor::Open(transaction, log));
+  for (bool more = true, whole = true; more; whole = false) {
+    CELLAR_TRY_ASSIGN(more, first.NextPiece([&](std::string_view key, std::string_view value) {
+      Status status = take(value);
+      return status.ok() ? transaction->Delete(key) : status;
+    }));
+    if (whole && !more) return work(Pass::kBoth);
+    CELLAR_TRY(work(Pass::kRemove));
+  }
+  for (bool more = true; more;) {
+    CELLAR_TRY_ASSIGN(more, second.NextPiece([&](std::string_view, std::string_view value) {
+      return take(value);
+    }));
+    CELLAR_TRY(work(Pass::kAdd));
+  }
+  return Status();
+}
+
+void LogFollower::SetPieceBytes(size_t bytes) { piece_bytes.store(bytes); }
 
 void WaitForPause(const TableStore* store, codec::TableId storage) {
   Pauses& pauses = AllPauses();

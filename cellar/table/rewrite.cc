@@ -27,29 +27,6 @@ Status TakeRefs(std::string_view value, std::vector<std::string>* refs) {
   return Status();
 }
 
-// Reads the log, and deletes what it has read: entries that come later have other keys.
-Status TakeLog(AccessContext* context, const TableDescriptor& table,
-               std::vector<std::string>* refs) {
-  const codec::KeyRange range = RangeOf(table, ChangeLogOf(table));
-  kv::ScanOptions options;
-  options.mode = kv::ReadMode::kSnapshot;
-  options.fill_cache = false;
-  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
-                    context->transaction->Scan(range.start, range.end, options));
-  kv::Block block;
-  while (true) {
-    CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
-    if (!more) break;
-    for (size_t i = 0; i < block.size(); ++i) {
-      CELLAR_TRY(TakeRefs(block.value(i), refs));
-      CELLAR_TRY(context->transaction->Delete(block.key(i)));
-    }
-  }
-  std::sort(refs->begin(), refs->end());
-  refs->erase(std::unique(refs->begin(), refs->end()), refs->end());
-  return Status();
-}
-
 // Do both name a row by the same bytes?
 bool SameRefs(const TableDescriptor& from, const TableDescriptor& to) {
   const auto& a = from.primary().key;
@@ -80,26 +57,40 @@ class Step {
     CELLAR_TRY_ASSIGN(compiled_to_, CompiledTable::Of(*to_));
     mapped_ = !SameRefs(*from_, *to_);
     map_prefix_ = codec::TablePrefix(from_->storage_id(), RefMapOf(*from_));
+    progress_.changes = 0;
     std::vector<std::string> refs;
-    CELLAR_TRY(TakeLog(&context_, *from_, &refs));
-    if (!progress_.done) {
-      // Rows that the copy has not come to yet.
-      std::string key;
-      std::erase_if(refs, [&](const std::string& ref) {
-        key.assign(ref).push_back(kGroupZero);
-        return key >= progress_.position;
-      });
-    }
-    progress_.changes = refs.size();
-    // All go before one comes: rows may have exchanged their keys.
-    CELLAR_TRY(
-        InChunks(refs, [this](std::span<const std::string_view> some) { return Remove(some); }));
-    CELLAR_TRY(
-        InChunks(refs, [this](std::span<const std::string_view> some) { return CopyAgain(some); }));
+    CELLAR_TRY(LogFollower::Run(
+        context_.transaction, RangeOf(*from_, ChangeLogOf(*from_)),
+        [&](std::string_view value) { return TakeRefs(value, &refs); },
+        [&](LogFollower::Pass pass) { return Follow(&refs, pass); }));
     return progress_.done ? Status() : CopyOn(max_rows);
   }
 
  private:
+  // Empties *refs.
+  Status Follow(std::vector<std::string>* refs, LogFollower::Pass pass) {
+    std::sort(refs->begin(), refs->end());
+    refs->erase(std::unique(refs->begin(), refs->end()), refs->end());
+    if (!progress_.done) {
+      // Rows that the copy has not come to yet.
+      std::string key;
+      std::erase_if(*refs, [&](const std::string& ref) {
+        key.assign(ref).push_back(kGroupZero);
+        return key >= progress_.position;
+      });
+    }
+    // Before it comes, too: another piece of the log may have named the same row.
+    CELLAR_TRY(
+        InChunks(*refs, [this](std::span<const std::string_view> some) { return Remove(some); }));
+    if (pass != LogFollower::Pass::kRemove) {
+      progress_.changes += refs->size();
+      CELLAR_TRY(InChunks(
+          *refs, [this](std::span<const std::string_view> some) { return CopyAgain(some); }));
+    }
+    refs->clear();
+    return Status();
+  }
+
   template <typename Visit>
   static Status InChunks(const std::vector<std::string>& refs, Visit&& visit) {
     std::vector<std::string_view> some;
