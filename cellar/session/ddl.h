@@ -1,7 +1,9 @@
 // Statements that change the schema, as one class over several files. Private to this layer.
 #pragma once
 
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,11 @@ class Ddl {
   Status Undrop(const ast::OwnStmt& statement);
   Status Purge(const ast::OwnStmt& statement);
   Status SetDroppedOptions(const ast::OwnStmt& statement);
+
+  // At the end of a rewrite, where *next takes the place of `before`: what goes with columns that
+  // it has no more, constraints and their own sequences, and CHECKs of `copy` on those it has anew.
+  Status FollowColumns(const catalog::TableDescriptor& before, const catalog::TableDescriptor& copy,
+                       catalog::TableDescriptor* next, catalog::CatalogEditor* editor);
 
  private:
   // Where a new relation goes.
@@ -184,6 +191,10 @@ class Ddl {
   // The last that a statement does, if it may become a job's.
   Status ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job);
   // Stores `next` and writes the rows of *table, which it becomes, anew.
+  // `next` has the column, and gets the constraints that stand beside it.
+  Status AddColumnByJob(catalog::TableDescriptor next,
+                        std::span<const ast::Constraint* const> constraints,
+                        catalog::ColumnId column, const catalog::TablePtr& table);
   Status RewriteTable(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job);
   // As RowConverter has it, in the transaction.
   Status RewriteRows(const catalog::TablePtr& from, const catalog::TablePtr& to,
@@ -198,7 +209,6 @@ class Ddl {
   Status CreateIndex(const ast::CreateIndexStmt& statement);
   Status RequireNoBlock(std::string_view what);
   Status Reindex(const ast::ReindexStmt& statement);
-  Status ReindexTable(const catalog::TablePtr& table, const catalog::IndexDescriptor* only);
   // The table of an index, and the index in it. Errors: 42P01 or 42704 as `missing` says, 42809.
   Result<catalog::TablePtr> FindIndex(const ast::QualifiedName& name, std::string_view missing,
                                       const catalog::IndexDescriptor** index);
@@ -297,8 +307,15 @@ class Ddl {
   // Is the table worth a job, and the statement alone in its transaction?
   Result<bool> WantsJob(const catalog::TableDescriptor& table);
   Result<Job> NewJob(const catalog::TableDescriptor& table);
-  // Commits, with the job's record, and waits for the job.
-  Status StartJob(const Job& job);
+  // Commits, with the jobs' records, and waits for the jobs; the first one's error.
+  Status StartJobs(std::span<const Job> jobs);
+  // Stores `next`, whose last index is new and the job's from here on.
+  Status AddIndexToBuild(catalog::TableDescriptor next, Job* job, catalog::TablePtr* table);
+  // A new index that is to take the place of another one.
+  Result<Job> AddReplacement(const catalog::TablePtr& table, const catalog::IndexDescriptor& index);
+  // Secondary indexes, in this transaction or, those of large tables, beside the old ones by jobs.
+  Status ReindexTables(std::span<const catalog::TablePtr> tables,
+                       std::optional<catalog::IndexId> only, bool concurrently);
   // A job looks whether the rows keep the constraint with this oid, which `next` has, not
   // validated. `column`: it stands for NOT NULL of that one.
   Status ValidateByJob(catalog::TableDescriptor next, const std::string& constraint, uint32_t oid,

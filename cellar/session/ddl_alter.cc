@@ -297,12 +297,15 @@ Status Ddl::AddColumn(const ast::AlterTableCommand& command, catalog::TablePtr* 
   if (!rewrite) added.initial_value = initial;
   if (rewrite) {
     CELLAR_TRY(RefuseDuringBuild(**table));
-    RenewIndexes(&next);
-    bool by_job = later.empty();
+    bool by_job = added.sequence.value == 0 &&
+                  std::none_of(later.begin(), later.end(), [](const ast::Constraint* constraint) {
+                    return constraint->kind == ast::ConstraintKind::kForeignKey;
+                  });
     if (by_job) {
       CELLAR_TRY_ASSIGN(by_job, WantsJob(**table));
     }
-    if (by_job) return RewriteByJob(std::move(next), *table, id, "");
+    if (by_job) return AddColumnByJob(std::move(next), later, id, *table);
+    RenewIndexes(&next);
   }
   CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
   if (rewrite) CELLAR_TRY(RewriteRows(*table, made, id, ""));
@@ -340,24 +343,56 @@ Status Ddl::AddColumn(const ast::AlterTableCommand& command, catalog::TablePtr* 
   return Status();
 }
 
+namespace {
+
+// If there is a new primary index in front of the old one, which held the hidden row id.
+void DropHiddenPrimary(catalog::TableDescriptor* table) {
+  if (table->indexes.size() < 2 || !table->indexes[1].primary) return;
+  for (const catalog::IndexColumn& part : table->indexes[1].key) {
+    for (catalog::ColumnDescriptor& column : table->columns) {
+      if (column.id == part.column && column.hidden) column.dropped = true;
+    }
+  }
+  table->indexes.erase(table->indexes.begin() + 1);
+}
+
+void TakeKeyOutOfGroups(catalog::TableDescriptor* table) {
+  for (const catalog::IndexColumn& part : table->primary().key) {
+    for (catalog::ColumnGroup& group : table->groups) std::erase(group.columns, part.column);
+  }
+}
+
+}  // namespace
+
 // `next` has its new primary index in front of the old one, which held the hidden row id.
 Status Ddl::ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job) {
-  if (next.indexes.size() > 1 && next.indexes[1].primary) {
-    for (const catalog::IndexColumn& part : next.indexes[1].key) {
-      for (catalog::ColumnDescriptor& column : next.columns) {
-        if (column.id == part.column && column.hidden) column.dropped = true;
-      }
-    }
-    next.indexes.erase(next.indexes.begin() + 1);
-  }
+  DropHiddenPrimary(&next);
   return RewriteTable(std::move(next), table, may_job);
+}
+
+Status Ddl::AddColumnByJob(catalog::TableDescriptor next,
+                           std::span<const ast::Constraint* const> constraints,
+                           catalog::ColumnId column, const catalog::TablePtr& table) {
+  const std::string name = next.columns.back().name;
+  for (const ast::Constraint* constraint : constraints) {
+    if (constraint->kind == ast::ConstraintKind::kCheck) {
+      CELLAR_TRY(AddCheck(*constraint, name, &next));
+    } else if (constraint->kind == ast::ConstraintKind::kUnique ||
+               constraint->kind == ast::ConstraintKind::kPrimaryKey) {
+      CELLAR_TRY(AddKey(*constraint, {name}, &next));
+    } else {
+      return UnsupportedError("this column constraint is not supported");
+    }
+  }
+  DropHiddenPrimary(&next);
+  TakeKeyOutOfGroups(&next);
+  RenewIndexes(&next);
+  return RewriteByJob(std::move(next), table, column, "");
 }
 
 Status Ddl::RewriteTable(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job) {
   CELLAR_TRY(RefuseDuringBuild(**table));
-  for (const catalog::IndexColumn& part : next.primary().key) {
-    for (catalog::ColumnGroup& group : next.groups) std::erase(group.columns, part.column);
-  }
+  TakeKeyOutOfGroups(&next);
   RenewIndexes(&next);
   if (may_job) {
     CELLAR_TRY_ASSIGN(const bool by_job, WantsJob(**table));
@@ -390,6 +425,7 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
     return NoColumn(command.name, next.name);
   }
   const catalog::ColumnId id = column->id;
+  bool references_itself = false;
   for (const catalog::TablePtr& other : Catalog()->ListReferencing((*table)->id)) {
     for (const catalog::ForeignKey& key : other->foreign_keys) {
       if (key.referenced_table != (*table)->id ||
@@ -405,7 +441,10 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
                                     key.name, other->name, command.name, next.name))
             .WithHint("Use DROP ... CASCADE to drop the dependent objects too.");
       }
-      if (other->id == next.id) continue;
+      if (other->id == next.id) {
+        references_itself = true;
+        continue;
+      }
       catalog::TableDescriptor changed = *other;
       changed.foreign_keys.erase(
           std::remove_if(
@@ -462,6 +501,11 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
   if (in_primary) {
     // The table falls back to a hidden row id.
     AddHiddenRowId(&next);
+    bool by_job = !references_itself;
+    if (by_job) {
+      CELLAR_TRY_ASSIGN(by_job, WantsJob(**table));
+    }
+    if (by_job) return ReplacePrimary(std::move(next), table, true);
     CELLAR_TRY(ReplacePrimary(std::move(next), table, false));
   } else {
     for (catalog::IndexId index : cleared)

@@ -166,37 +166,23 @@ Status Ddl::CheckAlterIndex(const ast::AlterTableStmt& statement) {
                 fmt::format("relation \"{}\" does not exist, skipping", statement.table.name));
 }
 
-Status Ddl::ReindexTable(const catalog::TablePtr& table, const catalog::IndexDescriptor* only) {
-  if (table->kind != catalog::RelationKind::kTable) return Status();
-  for (const catalog::IndexDescriptor& index : table->indexes) {
-    // The primary index is the rows themselves.
-    if (index.primary || (only != nullptr && index.id != only->id)) continue;
-    if (index.state != catalog::IndexState::kPublic) continue;
-    CELLAR_TRY(s_.cancel.Check());
-    CELLAR_TRY(s_.transaction->access->ClearIndex(*table, index.id));
-    CELLAR_TRY(s_.transaction->access->BuildIndex(table, index.id));
-  }
-  return Status();
-}
-
 Status Ddl::Reindex(const ast::ReindexStmt& statement) {
   using Target = ast::ReindexStmt::Target;
-  if (const ast::Option* option = ast::FindOption(statement.options, "concurrently");
-      option != nullptr && option->ToBool().value) {
-    CELLAR_TRY(RequireNoBlock("REINDEX CONCURRENTLY"));
-  }
+  const ast::Option* option = ast::FindOption(statement.options, "concurrently");
+  const bool concurrently = option != nullptr && option->ToBool().value;
+  if (concurrently) CELLAR_TRY(RequireNoBlock("REINDEX CONCURRENTLY"));
   switch (statement.target) {
     case Target::kIndex: {
       const catalog::IndexDescriptor* index = nullptr;
       CELLAR_TRY_ASSIGN(catalog::TablePtr table,
                         FindIndex(statement.relation, sqlstate::kUndefinedTable, &index));
       CELLAR_TRY(s_.CheckOwner(*table));
-      return ReindexTable(table, index);
+      return ReindexTables({&table, 1}, index->id, concurrently);
     }
     case Target::kTable: {
       CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindTable(statement.relation));
       CELLAR_TRY(s_.CheckOwner(*table));
-      return ReindexTable(table, nullptr);
+      return ReindexTables({&table, 1}, std::nullopt, concurrently);
     }
     case Target::kSchema: {
       std::optional<catalog::NamespaceId> space =
@@ -206,10 +192,7 @@ Status Ddl::Reindex(const ast::ReindexStmt& statement) {
                         "schema \"{}\" does not exist", statement.name);
       }
       CELLAR_TRY(s_.CheckOwner(*Catalog()->GetNamespace(*space)));
-      for (const catalog::TablePtr& table : Catalog()->ListTables(*space)) {
-        CELLAR_TRY(ReindexTable(table, nullptr));
-      }
-      return Status();
+      return ReindexTables(Catalog()->ListTables(*space), std::nullopt, concurrently);
     }
     case Target::kSystem: return Status();  // system tables have no stored indexes
     case Target::kDatabase: break;
@@ -224,12 +207,12 @@ Status Ddl::Reindex(const ast::ReindexStmt& statement) {
   for (const catalog::NamespacePtr& space : Catalog()->ListNamespaces(s_.database_id)) {
     spaces.push_back(space->id);
   }
+  std::vector<catalog::TablePtr> tables;
   for (catalog::NamespaceId space : spaces) {
-    for (const catalog::TablePtr& table : Catalog()->ListTables(space)) {
-      CELLAR_TRY(ReindexTable(table, nullptr));
-    }
+    const std::vector<catalog::TablePtr> more = Catalog()->ListTables(space);
+    tables.insert(tables.end(), more.begin(), more.end());
   }
-  return Status();
+  return ReindexTables(tables, std::nullopt, concurrently);
 }
 
 Status Ddl::AddConstraintUsingIndex(const ast::Constraint& constraint, catalog::TablePtr* table) {

@@ -16,6 +16,7 @@ std::string EncodeJob(const Job& job) {
   out.set_table_id(job.table.value);
   out.set_storage_id(job.storage.value);
   out.set_index_id(job.index.value);
+  out.set_replaced_index_id(job.replaces.value);
   out.set_constraint(job.constraint);
   out.set_constraint_oid(job.constraint_oid);
   out.set_column_id(job.column.value);
@@ -64,6 +65,7 @@ Result<Job> DecodeJob(std::string_view bytes) {
   job.table.value = in.table_id();
   job.storage.value = in.storage_id();
   job.index.value = in.index_id();
+  job.replaces.value = in.replaced_index_id();
   job.constraint = in.constraint();
   job.constraint_oid = in.constraint_oid();
   job.column.value = in.column_id();

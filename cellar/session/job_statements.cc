@@ -39,12 +39,19 @@ Result<Job> Ddl::NewJob(const catalog::TableDescriptor& table) {
   return job;
 }
 
-Status Ddl::StartJob(const Job& job) {
-  CELLAR_TRY(s_.transaction->kv->Put(JobKey(job.id), EncodeJob(job)));
+Status Ddl::StartJobs(std::span<const Job> jobs) {
+  for (const Job& job : jobs) {
+    CELLAR_TRY(s_.transaction->kv->Put(JobKey(job.id), EncodeJob(job)));
+  }
   CELLAR_TRY(s_.Commit(sink_));
-  JobService* jobs = JobService::Of(s_.db);
-  jobs->Wake();
-  return jobs->Wait(job.id, &s_.cancel);
+  JobService* service = JobService::Of(s_.db);
+  service->Wake();
+  Status first;
+  for (const Job& job : jobs) {
+    Status status = service->Wait(job.id, &s_.cancel);
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
 }
 
 Status RunCancelJob(Session::Impl* session, const ast::OwnStmt& statement) {
@@ -80,17 +87,76 @@ Status Ddl::AddIndex(catalog::TableDescriptor next, bool concurrently, catalog::
     return s_.transaction->access->BuildIndex(*table, (*table)->indexes.back().id);
   }
   CELLAR_TRY_ASSIGN(Job job, NewJob(*before));
-  next.indexes.back().state = catalog::IndexState::kWriteOnly;
-  next.indexes.back().job = job.id;
   job.object = fmt::format("index \"{}\" of table \"{}\"", next.indexes.back().name, next.name);
+  CELLAR_TRY(AddIndexToBuild(std::move(next), &job, table));
+  return StartJobs({&job, 1});
+}
+
+Status Ddl::AddIndexToBuild(catalog::TableDescriptor next, Job* job, catalog::TablePtr* table) {
+  next.indexes.back().state = catalog::IndexState::kWriteOnly;
+  next.indexes.back().job = job->id;
   CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
-  job.index = (*table)->indexes.back().id;
-  job.storage = (*table)->storage_id();
+  job->index = (*table)->indexes.back().id;
+  job->storage = (*table)->storage_id();
   // The id behind it is its log's.
   catalog::TableDescriptor with_log = **table;
-  with_log.next_index_id = job.index.value + table::kIndexIdsOfBuild;
+  with_log.next_index_id = job->index.value + table::kIndexIdsOfBuild;
   CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(with_log)));
-  return StartJob(job);
+  return Status();
+}
+
+// ---- REINDEX
+
+Result<Job> Ddl::AddReplacement(const catalog::TablePtr& table,
+                                const catalog::IndexDescriptor& index) {
+  CELLAR_TRY_ASSIGN(Job job, NewJob(*table));
+  job.object = fmt::format("index \"{}\" of table \"{}\"", index.name, table->name);
+  job.replaces = index.id;
+  catalog::TableDescriptor next = *Catalog()->GetTable(table->id);
+  catalog::IndexDescriptor made = index;
+  made.id = {};
+  made.oid = 0;
+  made.constraint = false;
+  made.comment.clear();
+  made.name = ChooseName(next, index.name, "new", next.parent);
+  next.indexes.push_back(std::move(made));
+  catalog::TablePtr stored;
+  CELLAR_TRY(AddIndexToBuild(std::move(next), &job, &stored));
+  return job;
+}
+
+Status Ddl::ReindexTables(std::span<const catalog::TablePtr> tables,
+                          std::optional<catalog::IndexId> only, bool concurrently) {
+  std::vector<bool> by_job;
+  for (const catalog::TablePtr& table : tables) {
+    if (table->kind != catalog::RelationKind::kTable) {
+      by_job.push_back(false);
+    } else if (concurrently && s_.commits_by_itself && !table->temporary) {
+      by_job.push_back(true);
+    } else {
+      CELLAR_TRY_ASSIGN(const bool wants, WantsJob(*table));
+      by_job.push_back(wants);
+    }
+  }
+  std::vector<Job> jobs;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const catalog::TablePtr& table = tables[i];
+    if (table->kind != catalog::RelationKind::kTable) continue;
+    for (const catalog::IndexDescriptor& index : table->indexes) {
+      // The primary index is the rows themselves.
+      if (index.primary || (only.has_value() && index.id != *only)) continue;
+      if (index.state != catalog::IndexState::kPublic) continue;
+      CELLAR_TRY(s_.cancel.Check());
+      if (by_job[i]) {
+        CELLAR_TRY_ASSIGN(Job job, AddReplacement(table, index));
+        jobs.push_back(std::move(job));
+        continue;
+      }
+      CELLAR_TRY(s_.transaction->access->ClearIndex(*table, index.id));
+      CELLAR_TRY(s_.transaction->access->BuildIndex(table, index.id));
+    }
+  }
+  return jobs.empty() ? Status() : StartJobs(jobs);
 }
 
 Status Ddl::VerifyConstraint(const catalog::TablePtr& table, const std::string& name,
@@ -127,7 +193,7 @@ Status Ddl::ValidateByJob(catalog::TableDescriptor next, const std::string& cons
     }
   }
   CELLAR_TRY(Editor().UpdateTable(std::move(next)).status());
-  return StartJob(job);
+  return StartJobs({&job, 1});
 }
 
 Status Ddl::SetNotNull(const std::string& column_name, catalog::TablePtr* table) {

@@ -379,6 +379,32 @@ Status JobService::TakeSteps(Job* job, const StepPlan& plan) {
 
 // ---- Building an index
 
+namespace {
+
+Status PublishIndex(const Job& job, catalog::TableDescriptor* table) {
+  const auto find = [table](catalog::IndexId id) {
+    return std::find_if(table->indexes.begin(), table->indexes.end(),
+                        [id](const catalog::IndexDescriptor& index) { return index.id == id; });
+  };
+  const auto built = find(job.index);
+  if (built == table->indexes.end()) return JobTargetGone(job);
+  built->state = catalog::IndexState::kPublic;
+  built->job = 0;
+  if (job.replaces.value == 0) return Status();
+  const auto old = find(job.replaces);
+  if (old == table->indexes.end()) return JobTargetGone(job);
+  // To everybody it is the same index still.
+  built->name = old->name;
+  built->oid = old->oid;
+  built->constraint = old->constraint;
+  built->comment = old->comment;
+  std::swap(*built, *old);
+  table->indexes.erase(built);
+  return Status();
+}
+
+}  // namespace
+
 Status JobService::BuildStep(const catalog::TablePtr& table, uint64_t max_rows, bool finish,
                              Job* job, uint64_t* changes) {
   Database::Impl& db = *database_->impl();
@@ -422,10 +448,10 @@ Status JobService::BuildStep(const catalog::TablePtr& table, uint64_t max_rows, 
     if (!next.filled) return MakeError(Code::kConflict, "the table was truncated");
     CELLAR_TRY(table::FinishBuild(in, *table, job->index, progress));
     catalog::TableDescriptor changed = *table;
-    for (catalog::IndexDescriptor& index : changed.indexes) {
-      if (index.id != job->index) continue;
-      index.state = catalog::IndexState::kPublic;
-      index.job = 0;
+    CELLAR_TRY(PublishIndex(*job, &changed));
+    if (job->replaces.value != 0) {
+      table::Access access(transaction.get(), &cancel_, db.tables.get());
+      CELLAR_TRY(access.ClearIndex(*table, job->replaces));
     }
     CELLAR_TRY(editor.UpdateTable(std::move(changed)).status());
     End(&next, JobState::kDone);
@@ -447,7 +473,10 @@ Status JobService::Build(Job* job) {
       job, {"filled some", kRowsOfBuildStep, [&](StepSize size, uint64_t* changes) -> Status {
               const catalog::TablePtr table = db.catalog->Current()->GetTable(job->table);
               if (table == nullptr) return JobTableInBin();
-              if (table->FindIndex(job->index) == nullptr) return JobTargetGone(*job);
+              if (table->FindIndex(job->index) == nullptr ||
+                  (job->replaces.value != 0 && table->FindIndex(job->replaces) == nullptr)) {
+                return JobTargetGone(*job);
+              }
               return BuildStep(table, size.max_rows, size.finish, job, changes);
             }});
 }

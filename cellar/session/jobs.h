@@ -42,6 +42,7 @@ struct Job {
   catalog::TableId table;
   catalog::TableId storage;  // whose rows a build has read; a TRUNCATE changes the table's
   catalog::IndexId index;
+  catalog::IndexId replaces;  // of a build by REINDEX: the index that goes when this one is ready
   std::string constraint;
   uint32_t constraint_oid = 0;
   catalog::ColumnId column;

@@ -14,6 +14,7 @@
 #include "cellar/codec/key.h"
 #include "cellar/session/session_internal.h"
 #include "cellar/session/test_session.h"
+#include "cellar/table/change_log.h"
 
 namespace cellar::session {
 namespace {
@@ -25,14 +26,23 @@ using testing::IsEmpty;
 class JobsTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
+    std::string_view layout = GetParam();
+    // "_pieces": logs are longer than what is read of them at once.
+    if (layout.ends_with("_pieces")) {
+      layout.remove_suffix(std::string_view("_pieces").size());
+      table::LogFollower::SetPieceBytes(40);
+    }
     DatabaseOptions options;
-    options.table_layout = GetParam();
+    options.table_layout = layout;
     session_ = std::make_unique<TestSession>(options);
     session_->Run(
         "CREATE TABLE t (id int PRIMARY KEY, a int, b text);"
         "INSERT INTO t SELECT i, i * 7, 'v' || i FROM generate_series(1, 5000) i");
   }
-  void TearDown() override { JobService::SetHook(nullptr); }
+  void TearDown() override {
+    JobService::SetHook(nullptr);
+    table::LogFollower::SetPieceBytes(table::LogFollower::kPieceBytes);
+  }
 
   std::vector<std::string> Run(std::string_view text) { return session_->Run(text); }
   Status Try(std::string_view text) { return session_->Try(text); }
@@ -312,6 +322,73 @@ TEST_P(JobsTest, RewritesTables) {
               ElementsAre("done|11", "failed|3"));
 }
 
+TEST_P(JobsTest, DropsAPartOfTheKey) {
+  Run("ALTER TABLE t DROP CONSTRAINT t_pkey; ALTER TABLE t ADD COLUMN s serial CHECK (s > 0),"
+      "ADD CONSTRAINT larger CHECK (a > id), ADD UNIQUE (s, a);"
+      "ALTER TABLE t ADD PRIMARY KEY (id, s); CREATE INDEX t_b ON t (b)");
+  const size_t jobs = Run("SHOW JOBS").size();
+  const auto other = session_->Open();
+  bool done = false;
+  JobService::SetHook([&](std::string_view step) {
+    if (step != "copied some" || std::exchange(done, true)) return;
+    TextSink sink;
+    for (const char* text : {"UPDATE t SET a = a + 1 WHERE id < 100", "DELETE FROM t WHERE id = 1",
+                             "INSERT INTO t VALUES (7000, 8000, 'x')",
+                             "ALTER TABLE t ADD CONSTRAINT late CHECK (s > -5) NOT VALID"}) {
+      const Status status = TestSession::RunIn(other.get(), text, &sink);
+      EXPECT_TRUE(status.ok()) << status.ToString();
+    }
+  });
+  Run("ALTER TABLE t DROP COLUMN s");
+  JobService::SetHook(nullptr);
+  EXPECT_TRUE(done);
+  EXPECT_EQ(Run("SHOW JOBS").size(), jobs + 1);
+  EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+  EXPECT_THAT(Run("SELECT count(*), count(DISTINCT id), min(a) FROM t"),
+              ElementsAre("5000|5000|15"));
+  EXPECT_THAT(Run("SELECT conname FROM pg_constraint WHERE conrelid = 't'::regclass"),
+              ElementsAre("larger"));
+  EXPECT_THAT(Run("SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 't'::regclass "
+                  "AND indisvalid AND NOT indisprimary"),
+              ElementsAre("t_b"));
+  EXPECT_THAT(Run("SELECT relname FROM pg_class WHERE relkind = 'S'"), IsEmpty());
+}
+
+TEST_P(JobsTest, IndexesAreRebuiltBesideWriters) {
+  Run("CREATE INDEX t_a ON t (a); ALTER TABLE t ADD CONSTRAINT t_b UNIQUE (b);"
+      "COMMENT ON INDEX t_a IS 'kept'");
+  const std::string state =
+      "SELECT indexrelid, relname, indisunique, indisvalid, obj_description(indexrelid, "
+      "'pg_class') FROM pg_index JOIN pg_class c ON c.oid = indexrelid "
+      "WHERE indrelid = 't'::regclass ORDER BY 1";
+  const std::vector<std::string> before = Run(state);
+  const auto other = session_->Open();
+  int steps = 0;
+  JobService::SetHook([&](std::string_view step) {
+    if (step != "filled some") return;
+    ++steps;
+    TextSink sink;
+    for (const char* text :
+         {"UPDATE t SET a = -a, b = b || 'x' WHERE id < 300",
+          "UPDATE t SET b = 'w' || id WHERE id % 7 = 0", "DELETE FROM t WHERE id % 50 = 0"}) {
+      const Status status = TestSession::RunIn(other.get(), text, &sink);
+      EXPECT_TRUE(status.ok()) << status.ToString();
+    }
+    EXPECT_EQ(
+        TestSession::RunIn(other.get(), "INSERT INTO t SELECT -id, a, b FROM t WHERE id = 2", &sink)
+            .sqlstate(),
+        "23505");
+  });
+  Run("REINDEX TABLE t; REINDEX INDEX t_a");
+  EXPECT_EQ(steps, 0);  // a message of two commits as a whole
+  Run("REINDEX TABLE t");
+  EXPECT_EQ(steps, 2);
+  JobService::SetHook(nullptr);
+  EXPECT_EQ(Run(state), before);
+  EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+  EXPECT_THAT(Run("SELECT count(*) FROM t WHERE a < 0"), ElementsAre("0"));
+}
+
 TEST_P(JobsTest, OthersWhileATableIsRewritten) {
   Run("CREATE INDEX t_a ON t (a)");
   const auto other = session_->Open();
@@ -497,7 +574,7 @@ TEST_P(JobsTest, BesideWriters) {
   EXPECT_EQ(found, expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, JobsTest, testing::Values("row", "pages"),
+INSTANTIATE_TEST_SUITE_P(Layouts, JobsTest, testing::Values("row", "pages", "row_pieces"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

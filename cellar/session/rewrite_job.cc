@@ -5,6 +5,7 @@
 #include "cellar/session/ddl.h"
 #include "cellar/session/jobs.h"
 #include "cellar/session/row_converter.h"
+#include "cellar/sql/parser/parser.h"
 #include "cellar/table/rewrite.h"
 
 namespace cellar::session {
@@ -23,7 +24,7 @@ catalog::TableDescriptor Replaced(const catalog::TableDescriptor& current,
   next.columns = copy.columns;
   for (catalog::ColumnDescriptor& column : next.columns) {
     const int at = current.OrdinalOf(column.id);
-    if (at < 0) continue;
+    if (at < 0 || column.dropped) continue;
     const catalog::ColumnDescriptor& now = current.columns[static_cast<size_t>(at)];
     column.default_sql = now.default_sql;
     column.sequence = now.sequence;
@@ -105,7 +106,58 @@ Status Ddl::RewriteByJob(catalog::TableDescriptor next, const catalog::TablePtr&
   marked.next_row_format_id = copy->next_row_format_id;
   marked.next_group_id = copy->next_group_id;
   CELLAR_TRY(Editor().UpdateTable(std::move(marked)).status());
-  return StartJob(job);
+  return StartJobs({&job, 1});
+}
+
+Status Ddl::FollowColumns(const catalog::TableDescriptor& before,
+                          const catalog::TableDescriptor& copy, catalog::TableDescriptor* next,
+                          catalog::CatalogEditor* editor) {
+  bool fewer = false, more = false;
+  for (const catalog::ColumnDescriptor& column : next->columns) {
+    more |= !column.dropped && !column.hidden && before.FindColumn(column.id) == nullptr;
+  }
+  for (const catalog::ColumnDescriptor& column : before.columns) {
+    const int at = next->OrdinalOf(column.id);
+    if (column.dropped || column.hidden || at < 0) continue;
+    if (!next->columns[static_cast<size_t>(at)].dropped) continue;
+    fewer = true;
+    std::erase_if(next->foreign_keys, [&column](const catalog::ForeignKey& key) {
+      return std::find(key.columns.begin(), key.columns.end(), column.id) != key.columns.end();
+    });
+    const catalog::TablePtr sequence = editor->snapshot()->GetTable(column.sequence);
+    if (sequence == nullptr) continue;
+    CELLAR_TRY_ASSIGN(drop_group_, editor->AllocateId());
+    CELLAR_TRY_ASSIGN(const catalog::DropMark mark,
+                      MarkOf(sequence->zone.retention_micros, sequence->parent));
+    CELLAR_TRY(editor->DropTable(sequence->id, mark));
+  }
+  const auto fits = [this](const catalog::CheckConstraint& check,
+                           const catalog::TableDescriptor& table) -> Result<bool> {
+    CELLAR_TRY_ASSIGN(const ast::ExprPtr expr, sql::ParseExpression(check.expression));
+    return CheckExpression(*expr, &table, MakeType(TypeId::kBool)).ok();
+  };
+  if (fewer) {
+    std::vector<catalog::CheckConstraint> kept;
+    for (catalog::CheckConstraint& check : next->checks) {
+      CELLAR_TRY_ASSIGN(const bool keep, fits(check, *next));
+      if (keep) kept.push_back(std::move(check));
+    }
+    next->checks = std::move(kept);
+  }
+  if (!more) return Status();
+  for (const catalog::CheckConstraint& check : copy.checks) {
+    // Others may have been dropped meanwhile.
+    CELLAR_TRY_ASSIGN(const bool old, fits(check, before));
+    if (old) continue;
+    for (const catalog::CheckConstraint& other : next->checks) {
+      if (other.name != check.name) continue;
+      return SqlError(Code::kExists, sqlstate::kDuplicateObject,
+                      "constraint \"{}\" for relation \"{}\" already exists", check.name,
+                      next->name);
+    }
+    next->checks.push_back(check);
+  }
+  return Status();
 }
 
 // ---- The job
@@ -140,7 +192,8 @@ Status JobService::RewriteStep(Session::Impl* session, const catalog::TablePtr& 
   catalog::CatalogEditor editor(db.catalog.get(), transaction.get());
   if (finish) {
     CELLAR_TRY(table::FinishRewrite(in, table, copy, progress));
-    const catalog::TableDescriptor replaced = Replaced(*table, *copy);
+    catalog::TableDescriptor replaced = Replaced(*table, *copy);
+    CELLAR_TRY(Ddl(session, nullptr).FollowColumns(*table, *copy, &replaced, &editor));
     CELLAR_TRY(CheckReferences(*editor.snapshot(), replaced));
     CELLAR_TRY(editor.UpdateTable(replaced).status());
     next.copy.clear();

@@ -67,7 +67,7 @@ Status RowConverter::Bind(Session::Impl* session, const catalog::TablePtr& from,
                                                        type_, context));
   }
   evaluator_.emplace(bound_.get());
-  return source >= 0 ? BindChecks(session, column) : Status();
+  return BindChecks(session, column);
 }
 
 Status RowConverter::BindChecks(Session::Impl* session, catalog::ColumnId column) {

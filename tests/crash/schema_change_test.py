@@ -309,7 +309,8 @@ class Changer:
             self.run(f"ALTER TABLE {s.name()} DROP CONSTRAINT {name}")
 
     def reindex(self):
-        self.run(f"REINDEX TABLE {self.schema.name()}")
+        how = self.rng.choice(["", "CONCURRENTLY "])
+        self.run(f"REINDEX TABLE {how}{self.schema.name()}")
 
     def truncate(self):
         """Writers rest, so that the models know what is gone."""

@@ -162,6 +162,22 @@ TEST_F(JobKill, IndexesAreThereInTheEnd) {
   });
 }
 
+TEST_F(JobKill, RebuiltIndexesStayTheSame) {
+  Store(StoreOf()).Run("CREATE INDEX t_b ON t (b); ALTER TABLE t ADD CONSTRAINT t_a UNIQUE (a)");
+  const std::string state =
+      "SELECT indexrelid::regclass, indexrelid, indisvalid, (SELECT conname FROM pg_constraint "
+      "WHERE conindid = indexrelid) FROM pg_index WHERE indrelid = 't'::regclass ORDER BY 1";
+  const std::vector<std::string> before = Store(StoreOf()).Run(state);
+  ASSERT_EQ(before.size(), 3u);
+  for (const char* statement : {"REINDEX INDEX t_a", "REINDEX TABLE CONCURRENTLY t"}) {
+    KillAtSteps(statement, 0, kBuild, [&](Store* store) {
+      EXPECT_EQ(store->Run(state), before);
+      EXPECT_THAT(store->Run("SELECT count(*) >= 40000 FROM t WHERE a > -1000000"),
+                  ElementsAre("t"));
+    });
+  }
+}
+
 TEST_F(JobKill, AFailedUniqueBuildLeavesNothing) {
   KillAtSteps("CREATE UNIQUE INDEX t_b ON t (b)", 3, kFailedBuild, [](Store* store) {
     EXPECT_THAT(store->Run(kIndexes), ElementsAre("t_pkey|t"));
@@ -190,6 +206,20 @@ TEST_F(JobKill, RewrittenTablesAreWhole) {
       EXPECT_THAT(store->Run("CHECK TABLE t FULL"), IsEmpty());
     });
   }
+}
+
+TEST_F(JobKill, APartOfTheKeyIsDroppedWithAllThatNeedsIt) {
+  const std::string with_part =
+      "DELETE FROM t WHERE id < 0; ALTER TABLE t ADD COLUMN c serial CHECK (c > 0);"
+      "ALTER TABLE t ADD PRIMARY KEY (id, c)";
+  Store(StoreOf()).Run("ALTER TABLE t DROP CONSTRAINT t_pkey; " + with_part);
+  KillAtSteps("ALTER TABLE t DROP COLUMN c", 0, kRewrite, [&](Store* store) {
+    EXPECT_THAT(store->Run(kShape), ElementsAre("40000|40000|40000|t"));
+    EXPECT_THAT(store->Run("SELECT conname FROM pg_constraint WHERE conrelid = 't'::regclass"),
+                IsEmpty());
+    EXPECT_THAT(store->Run("SELECT relname FROM pg_class WHERE relkind = 'S'"), IsEmpty());
+    store->Run(with_part);
+  });
 }
 
 TEST_F(JobKill, AFailedRewriteLeavesTheTable) {
