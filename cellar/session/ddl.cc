@@ -317,7 +317,9 @@ Status Ddl::DropDatabase(const ast::DropDatabaseStmt& statement) {
   {
     std::lock_guard lock(s_.db->sessions_mutex);
     int others = 0;
-    for (const auto& [pid, session] : s_.db->sessions) others += session->database_id == space->id;
+    for (const auto& [pid, session] : s_.db->sessions) {
+      others += session->database_id == space->id && !session->pooled.load() ? 1 : 0;
+    }
     if (others > 0) {
       return SqlError(Code::kInvalid, sqlstate::kObjectInUse,
                       "database \"{}\" is being accessed by other users", statement.name)

@@ -290,7 +290,7 @@ Status Session::Impl::CheckServerFile(bool reading) {
 
 // ---- Login
 
-Status Session::Impl::CheckLogin(const catalog::NamespaceDescriptor& database) {
+Status Session::Impl::CheckLogin(const catalog::NamespaceDescriptor& database, bool is_in) {
   const Role* role = Roles().Find(options.user);
   if (role == nullptr) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidAuthorization, "role \"{}\" does not exist",
@@ -310,7 +310,7 @@ Status Session::Impl::CheckLogin(const catalog::NamespaceDescriptor& database) {
     const auto open =
         std::count_if(db->sessions.begin(), db->sessions.end(),
                       [&](const auto& entry) { return entry.second->login_oid == role->oid; });
-    if (open >= role->connection_limit) {
+    if (open - (is_in ? 1 : 0) >= role->connection_limit) {
       return SqlError(Code::kLimit, sqlstate::kTooManyConnections,
                       "too many connections for role \"{}\"", role->name);
     }

@@ -668,7 +668,7 @@ Result<std::unique_ptr<Session>> Session::Open(Database* database, const Session
   impl.login_oid = db->roles->Current()->OidOf(options.user);
   impl.roles_set[options.user] = impl.login_oid;
   impl.FollowRoles();
-  CELLAR_TRY(impl.CheckLogin(*space));
+  CELLAR_TRY(impl.CheckLogin(*space, false));
   if (!db->options.durable_commits)
     CELLAR_TRY(impl.settings.SetDefault("synchronous_commit", "off"));
   if (!db->options.table_layout.empty())

@@ -333,7 +333,8 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   Status CheckPrepared(Prepared* prepared);
   Status CheckServerFile(bool reading);
   // What a role must be let do to open a session here. Errors: 28000, 42501, 53300.
-  Status CheckLogin(const catalog::NamespaceDescriptor& database);
+  // May its role log in to the database? `is_in`: this session counts among those that are open.
+  Status CheckLogin(const catalog::NamespaceDescriptor& database, bool is_in);
   // Settings of the role and the database, least special first.
   Status ApplyRoleSettings();
   // To a descriptor about to be created: one of the two.
@@ -456,12 +457,15 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   catalog::NamespaceId temporary_namespace;
   int32_t pid = 0, secret = 0;
   CancelToken cancel;
+  // Nobody's: kept for the next call of the table API.
+  std::atomic<bool> pooled{false};
   sql::NameScope scope;
   uint64_t scope_generation = 0, scope_catalog_generation = 0, scope_epoch = 0;
 
   std::unique_ptr<TransactionState> transaction;
   bool in_block = false;
-  std::string commit_marker;    // SetCommitMarker; empty: none
+  std::string commit_marker;  // SetCommitMarker; empty: none
+  uint32_t commit_marker_call = 0;
   bool relaxed_commit = false;  // the next commit need not wait for the disk
   uint64_t last_commit_version = 0;
   bool commits_by_itself = true;  // the running statement, when no block is open

@@ -116,21 +116,58 @@ void DirectShape::AddRefs(const CellBatch& cells, std::span<const uint32_t> colu
   }
 }
 
+namespace {
+
+// The rows with `keys`, locked as UPDATE and DELETE lock theirs, in old_rows; `place` says which
+// key each of them has.
+Status LockOld(table::Access* access, const KnownTable& known, DirectShape* shape,
+               int64_t lock_timeout_ms, std::vector<uint32_t>* place) {
+  table::ScanSpec spec;
+  spec.table = known.table;
+  spec.index = known.table->primary().id;
+  spec.columns = shape->living;
+  spec.lock_rows = true;
+  spec.lock_timeout_ms = lock_timeout_ms;
+  CELLAR_TRY(access->Lookup(spec, shape->keys, &shape->old_rows, place));
+  access->NoteReads(*known.table, shape->old_rows.size());
+  return Status();
+}
+
+// Locks these rows and gives them their new values, if all are there; how many are.
+Result<size_t> ChangePresent(table::Access* access, const KnownTable& known, DirectShape* shape,
+                             const CellBatch& cells, std::span<const uint32_t> columns,
+                             std::span<const uint32_t> rows, int64_t lock_timeout_ms) {
+  shape->AddRefs(cells, columns, rows);
+  shape->keys.columns().resize(shape->key_columns.size());
+  for (size_t i = 0; i < shape->key_columns.size(); ++i)
+    CopyRows(cells.rows.column(columns[shape->key_sources[i]]), rows, &shape->keys.column(i));
+  shape->keys.SetSize(rows.size());
+  std::vector<uint32_t> place;
+  CELLAR_TRY(LockOld(access, known, shape, lock_timeout_ms, &place));
+  if (place.size() != rows.size()) return place.size();
+  std::vector<uint32_t> changed;
+  std::vector<std::string_view> refs;
+  for (uint32_t i : place) {
+    changed.push_back(rows[i]);
+    refs.push_back(shape->refs[i]);
+  }
+  CELLAR_TRY(Change(access, known, shape, cells, columns, changed, refs));
+  return place.size();
+}
+
+}  // namespace
+
 Status DirectInsert(table::Access* access, const KnownTable& known, DirectShape* shape,
                     DirectConflict conflict, const CellBatch& cells,
                     std::span<const uint32_t> columns, std::span<const uint32_t> rows,
-                    WriteResult* result) {
+                    int64_t lock_timeout_ms, WriteResult* result) {
   const bool upsert = conflict == DirectConflict::kUpdate;
-  std::vector<uint8_t> found;
   // Most calls meet what the one before met: then the row is read once.
   if (upsert && rows.size() == 1 && shape->expect_present) {
-    shape->AddRefs(cells, columns, rows);
-    CELLAR_TRY(access->Fetch(known.table, shape->refs, shape->living, &shape->old_rows, &found));
-    if (shape->old_rows.size() == 1) {
-      CELLAR_TRY(Change(access, known, shape, cells, columns, rows, shape->refs));
-      ++result->updated;
-      return Status();
-    }
+    CELLAR_TRY_ASSIGN(const size_t changed,
+                      ChangePresent(access, known, shape, cells, columns, rows, lock_timeout_ms));
+    result->updated += changed;
+    if (changed == 1) return Status();
   }
   RowBatch& batch = shape->new_rows;
   batch.columns().resize(shape->living.size());
@@ -172,55 +209,24 @@ Status DirectInsert(table::Access* access, const KnownTable& known, DirectShape*
     return SqlError(Code::kInvalid, sqlstate::kCardinalityViolation,
                     "a row is given twice in one call");
   }
-  CELLAR_TRY(access->Fetch(known.table, refs, shape->living, &shape->old_rows, &found));
-  if (shape->old_rows.size() != refs.size()) {
+  CELLAR_TRY_ASSIGN(const size_t count,
+                    ChangePresent(access, known, shape, cells, columns, changed, lock_timeout_ms));
+  if (count != changed.size()) {
     return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
                     "could not serialize access due to concurrent update");
   }
-  CELLAR_TRY(Change(access, known, shape, cells, columns, changed, refs));
-  result->updated += refs.size();
+  result->updated += count;
   return Status();
 }
-
-namespace {
-
-// The rows with `keys`, locked as UPDATE and DELETE lock theirs, in old_rows; `place` says which
-// key each of them has.
-Status LockOld(table::Access* access, const KnownTable& known, DirectShape* shape,
-               int64_t lock_timeout_ms, std::vector<uint32_t>* place) {
-  table::ScanSpec spec;
-  spec.table = known.table;
-  spec.index = known.table->primary().id;
-  spec.columns = shape->living;
-  spec.lock_rows = true;
-  spec.lock_timeout_ms = lock_timeout_ms;
-  CELLAR_TRY(access->Lookup(spec, shape->keys, &shape->old_rows, place));
-  access->NoteReads(*known.table, shape->old_rows.size());
-  return Status();
-}
-
-}  // namespace
 
 Result<bool> DirectUpdate(table::Access* access, const KnownTable& known, DirectShape* shape,
                           const CellBatch& cells, std::span<const uint32_t> columns,
                           std::span<const uint32_t> rows, int64_t lock_timeout_ms,
                           WriteResult* result) {
-  shape->AddRefs(cells, columns, rows);
-  shape->keys.columns().resize(shape->key_columns.size());
-  for (size_t i = 0; i < shape->key_columns.size(); ++i)
-    CopyRows(cells.rows.column(columns[shape->key_sources[i]]), rows, &shape->keys.column(i));
-  shape->keys.SetSize(rows.size());
-  std::vector<uint32_t> place;
-  CELLAR_TRY(LockOld(access, known, shape, lock_timeout_ms, &place));
-  if (place.size() != rows.size()) return false;
-  std::vector<uint32_t> changed;
-  std::vector<std::string_view> refs;
-  for (uint32_t i : place) {
-    changed.push_back(rows[i]);
-    refs.push_back(shape->refs[i]);
-  }
-  CELLAR_TRY(Change(access, known, shape, cells, columns, changed, refs));
-  result->updated += rows.size();
+  CELLAR_TRY_ASSIGN(const size_t count,
+                    ChangePresent(access, known, shape, cells, columns, rows, lock_timeout_ms));
+  if (count != rows.size()) return false;
+  result->updated += count;
   return true;
 }
 

@@ -76,18 +76,39 @@ struct Worker {
   std::unique_ptr<Session> session;
   Session::Impl* s = nullptr;
   bool direct = true;  // writes may go past their plans
+  catalog::NamespaceId login_database;
+  uint64_t checked_roles = 0, checked_catalog = 0;  // generations of the last StillIn
   std::unordered_map<uint64_t, KnownTable> tables;
   // Kept from call to call for what they have allocated.
   RowBatch keys;
   std::vector<uint32_t> positions;
   table::ScanSpec spec;
 
+  // Would its role be let in anew? False: it, or the database, has become another one, and somebody
+  // else must be asked. Errors: those of logging in. Cost: two loads while nothing changes.
+  Result<bool> StillIn();
   // 42P01 when it is gone; 42501 when the role may not look into its namespace.
   Result<KnownTable*> Find(catalog::TableId id);
   // 42501 unless the role may read all of these columns.
   Status CheckSelect(KnownTable* known, std::span<const uint32_t> positions);
   // The transaction of the session reads or writes this table.
   Status Use(const KnownTable& known, bool writes);
+};
+
+// What an idempotency id was given to. Persisted.
+enum class CallKind : uint8_t {
+  kTransaction = 1,
+  kPut = 2,
+  kDelete = 3,
+  kDeleteSpans = 4,
+  kIncrement = 5,
+  kAdmin = 6,
+};
+struct CallId {
+  uint32_t role = 0;  // whose id it is
+  std::string_view id;
+  CallKind kind = CallKind::kTransaction;
+  uint64_t target = 0;  // the table; of kAdmin: which call
 };
 
 class Store;
@@ -184,7 +205,7 @@ class TableImpl : public cellar::Table {
   Result<KnownTable*> Find(Worker* worker, const CallOptions& call);
   // Runs `body` in the call's transaction, or in one of its own that is run again after conflicts
   // and carries the call's idempotency id. `result` is what a repeated call answers.
-  Status Write(const CallOptions& call, WriteResult* result,
+  Status Write(const CallOptions& call, CallKind kind, WriteResult* result,
                const std::function<Status(Worker*, KnownTable*)>& body);
 
   Store* store_;
@@ -219,7 +240,7 @@ enum class DirectConflict : uint8_t { kError, kSkip, kUpdate };
 Status DirectInsert(table::Access* access, const KnownTable& known, DirectShape* shape,
                     DirectConflict conflict, const CellBatch& cells,
                     std::span<const uint32_t> columns, std::span<const uint32_t> rows,
-                    WriteResult* result);
+                    int64_t lock_timeout_ms, WriteResult* result);
 // False: some rows are not there, and nothing has been written. No key is given twice.
 Result<bool> DirectUpdate(table::Access* access, const KnownTable& known, DirectShape* shape,
                           const CellBatch& cells, std::span<const uint32_t> columns,
@@ -248,13 +269,13 @@ std::vector<KeyRange> RangesOf(const Filter& filter, const catalog::TableDescrip
 // tables_marker.cc
 Status CheckId(std::string_view idempotency_id);
 // Whether a transaction with this id has committed, and what it did; 0B000 when the id has been
-// declared aborted, or was another kind's.
-Result<std::optional<WriteResult>> ReadMarker(kv::Transaction* transaction, std::string_view id);
-Status WriteMarker(kv::Transaction* transaction, std::string_view id, bool committed,
+// declared aborted, or is another call's.
+Result<std::optional<WriteResult>> ReadMarker(kv::Transaction* transaction, const CallId& call);
+Status WriteMarker(kv::Transaction* transaction, const CallId& call, bool committed,
                    const WriteResult& result);
 // Puts what SetCommitMarker set into a transaction that is about to commit changes of the catalog.
 Status MarkCommit(Session::Impl* s, kv::Transaction* transaction);
-Result<Outcome> ResolveMarker(kv::Engine* engine, std::string_view id);
+Result<Outcome> ResolveMarker(kv::Engine* engine, const CallId& call);
 // Drops markers that are older than a day at that time, some of them.
 void SweepMarkers(kv::Engine* engine, int64_t now_micros);
 // The same every so many calls.

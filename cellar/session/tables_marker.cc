@@ -20,6 +20,13 @@ constexpr int kMaxAttempts = 50;
 constexpr std::string_view kInvalidTransactionInitiation = "0B000";
 constexpr int64_t kCommitted = 1, kAborted = 2;
 
+// Each role has ids of its own.
+std::string OwnId(const CallId& call) {
+  std::string id;
+  for (int shift = 24; shift >= 0; shift -= 8) id.push_back(static_cast<char>(call.role >> shift));
+  return id.append(call.id);
+}
+
 std::string MarkerKey(std::string_view id) {
   std::string key = codec::SystemPrefix("txn");
   codec::AppendKeyBytes(id, &key);
@@ -39,6 +46,9 @@ struct Marker {
   int64_t state = 0;
   int64_t hour = 0;
   WriteResult result;
+  // Of the call that it was given to; 0: of any.
+  int64_t kind = 0;
+  uint64_t target = 0;
 };
 
 // Integers of docs/formats/key.md, one after the other.
@@ -52,6 +62,8 @@ std::string Encode(const Marker& marker) {
     codec::AppendKeyUint(count, &value);
   }
   for (uint32_t row : marker.result.unmet) codec::AppendKeyUint(row, &value);
+  codec::AppendKeyInt(marker.kind, &value);
+  codec::AppendKeyUint(marker.target, &value);
   return value;
 }
 
@@ -69,13 +81,17 @@ Result<Marker> Decode(std::string_view value) {
     CELLAR_TRY_ASSIGN(uint64_t row, codec::TakeKeyUint(&value));
     marker.result.unmet.push_back(static_cast<uint32_t>(row));
   }
+  if (!value.empty()) {
+    CELLAR_TRY_ASSIGN(marker.kind, codec::TakeKeyInt(&value));
+    CELLAR_TRY_ASSIGN(marker.target, codec::TakeKeyUint(&value));
+  }
   marker.result.repeated = true;
   return marker;
 }
 
-Result<std::optional<Marker>> Find(kv::Transaction* transaction, std::string_view id) {
+Result<std::optional<Marker>> Find(kv::Transaction* transaction, const CallId& call) {
   kv::PinnedValue value;
-  CELLAR_TRY_ASSIGN(bool found, transaction->Get(MarkerKey(id), &value));
+  CELLAR_TRY_ASSIGN(bool found, transaction->Get(MarkerKey(OwnId(call)), &value));
   if (!found) return std::optional<Marker>();
   CELLAR_TRY_ASSIGN(Marker marker, Decode(value.view()));
   return std::optional<Marker>(std::move(marker));
@@ -89,19 +105,28 @@ Status CheckId(std::string_view id) {
                   "an idempotency id has 1 to {} bytes", kMaxIdBytes);
 }
 
-Result<std::optional<WriteResult>> ReadMarker(kv::Transaction* transaction, std::string_view id) {
-  CELLAR_TRY_ASSIGN(std::optional<Marker> marker, Find(transaction, id));
+Result<std::optional<WriteResult>> ReadMarker(kv::Transaction* transaction, const CallId& call) {
+  CELLAR_TRY_ASSIGN(std::optional<Marker> marker, Find(transaction, call));
   if (!marker.has_value()) return std::optional<WriteResult>();
   if (marker->state == kAborted) {
     return SqlError(Code::kInvalid, kInvalidTransactionInitiation,
                     "the transaction with this id has been declared aborted");
   }
+  if (marker->kind != 0 &&
+      (marker->kind != static_cast<int64_t>(call.kind) || marker->target != call.target)) {
+    return SqlError(Code::kInvalid, kInvalidTransactionInitiation,
+                    "the idempotency id is that of another call")
+        .WithHint("Give each call an id of its own.");
+  }
   return std::optional<WriteResult>(std::move(marker->result));
 }
 
-Status WriteMarker(kv::Transaction* transaction, std::string_view id, bool committed,
+Status WriteMarker(kv::Transaction* transaction, const CallId& call, bool committed,
                    const WriteResult& result) {
   Marker marker;
+  marker.kind = static_cast<int64_t>(call.kind);
+  marker.target = call.target;
+  const std::string id = OwnId(call);
   marker.state = committed ? kCommitted : kAborted;
   marker.hour = NowMicros() / kHourMicros;
   marker.result = result;
@@ -110,23 +135,24 @@ Status WriteMarker(kv::Transaction* transaction, std::string_view id, bool commi
 }
 
 Status MarkCommit(Session::Impl* s, kv::Transaction* transaction) {
-  CELLAR_TRY_ASSIGN(std::optional<WriteResult> before, ReadMarker(transaction, s->commit_marker));
+  const CallId call{s->login_oid, s->commit_marker, CallKind::kAdmin, s->commit_marker_call};
+  CELLAR_TRY_ASSIGN(std::optional<WriteResult> before, ReadMarker(transaction, call));
   if (before.has_value()) {
     return SqlError(Code::kExists, kInvalidTransactionInitiation,
                     "a transaction with this id has committed");
   }
-  return WriteMarker(transaction, s->commit_marker, true, {});
+  return WriteMarker(transaction, call, true, {});
 }
 
-Result<Outcome> ResolveMarker(kv::Engine* engine, std::string_view id) {
-  CELLAR_TRY(CheckId(id));
+Result<Outcome> ResolveMarker(kv::Engine* engine, const CallId& call) {
+  CELLAR_TRY(CheckId(call.id));
   for (int attempt = 0;; ++attempt) {
     const std::unique_ptr<kv::Transaction> transaction = engine->Begin();
-    CELLAR_TRY_ASSIGN(std::optional<Marker> marker, Find(transaction.get(), id));
+    CELLAR_TRY_ASSIGN(std::optional<Marker> marker, Find(transaction.get(), call));
     if (marker.has_value()) {
       return marker->state == kCommitted ? Outcome::kCommitted : Outcome::kAborted;
     }
-    CELLAR_TRY(WriteMarker(transaction.get(), id, false, {}));
+    CELLAR_TRY(WriteMarker(transaction.get(), call, false, {}));
     Status status = transaction->Commit().status();
     if (status.ok()) return Outcome::kAborted;
     if (status.code() != Code::kConflict || attempt >= kMaxAttempts) return status;
@@ -174,16 +200,18 @@ void ForgetOldMarkers(kv::Engine* engine) {
 
 namespace cellar::session {
 
-Status SetCommitMarker(Session* session, std::string id) {
+Status SetCommitMarker(Session* session, std::string id, uint32_t call) {
   CELLAR_TRY(tables::CheckId(id));
   session->impl()->commit_marker = std::move(id);
+  session->impl()->commit_marker_call = call;
   return Status();
 }
 
-Result<bool> HasCommitted(Session* session, std::string_view id) {
+Result<bool> HasCommitted(Session* session, std::string_view id, uint32_t call) {
   CELLAR_TRY(tables::CheckId(id));
+  const tables::CallId own{session->impl()->login_oid, id, tables::CallKind::kAdmin, call};
   const std::unique_ptr<kv::Transaction> transaction = session->impl()->db->engine->Begin();
-  CELLAR_TRY_ASSIGN(std::optional<WriteResult> found, tables::ReadMarker(transaction.get(), id));
+  CELLAR_TRY_ASSIGN(std::optional<WriteResult> found, tables::ReadMarker(transaction.get(), own));
   return found.has_value();
 }
 

@@ -463,6 +463,17 @@ Status ScannerImpl::Open(KnownTable* known, const ScanOptions& options) {
     // The scan passes over what does not meet these, and does not come back for that long.
     if (!deadline_) spec_.filters = ScanFiltersOf(*options.filter, *table_, &arena_);
   }
+  // The order of rows tells of what orders them, and tokens say it. Without the right to read the
+  // primary key, a scan by it shows no token.
+  for (size_t i = 0; i < order_ids_.size(); ++i) {
+    if (order_ids_[i].value == 0) continue;
+    Result<uint32_t> position = PositionOf(*known->schema, table_->FindColumn(order_ids_[i])->name);
+    if (!position.ok()) continue;  // the hidden row id
+    const Status allowed = lease_->CheckSelect(known, std::span(&*position, 1));
+    if (allowed.ok()) continue;
+    if (!index->primary || !options.resume_token.empty()) return allowed;
+    tokens_ = false;
+  }
   if (tokens_) {
     for (codec::ColumnId id : order_ids_) order_places_.push_back(place(id));
   }

@@ -97,6 +97,15 @@ Result<std::vector<uint32_t>> PositionsOf(const KnownTable& known, const Project
     CELLAR_TRY_ASSIGN(uint32_t position, PositionOf(*known.schema, projection.names()[i]));
     positions.push_back(position);
   }
+  std::vector<uint32_t> sorted = positions;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) {
+    const std::string& name = known.schema->columns[*twice].name;
+    return SqlError(Code::kInvalid, sqlstate::kDuplicateColumn, "column \"{}\" is wanted twice",
+                    name)
+        .WithColumn(name);
+  }
   return positions;
 }
 

@@ -28,6 +28,20 @@ Status EndedError() {
 
 // ---- Worker ----
 
+Result<bool> Worker::StillIn() {
+  s->FollowRoles();
+  const catalog::SnapshotPtr catalog = s->CurrentCatalog();
+  if (s->roles_generation == checked_roles && catalog->generation() == checked_catalog) return true;
+  if (s->Roles().OidOf(s->options.user) != s->login_oid) return false;
+  const catalog::NamespacePtr space =
+      catalog->FindNamespace(catalog::kRootNamespace, s->options.database);
+  if (space == nullptr || space->id != login_database) return false;
+  CELLAR_TRY(s->CheckLogin(*space, true));
+  checked_roles = s->roles_generation;
+  checked_catalog = catalog->generation();
+  return true;
+}
+
 Result<KnownTable*> Worker::Find(catalog::TableId id) {
   s->FollowRoles();
   KnownTable& known = tables[id.value];
@@ -152,22 +166,30 @@ void Lease::Release() {
 // ---- Store ----
 
 Result<std::unique_ptr<Worker>> Store::TakeWorker() {
-  {
-    std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      std::unique_ptr<Worker> worker = std::move(idle_.back());
+  while (true) {
+    std::unique_ptr<Worker> worker;
+    {
+      std::lock_guard lock(mutex_);
+      if (idle_.empty()) break;
+      worker = std::move(idle_.back());
       idle_.pop_back();
-      return worker;
     }
+    // One that is refused, or somebody else's by now, is closed.
+    CELLAR_TRY_ASSIGN(const bool still_in, worker->StillIn());
+    if (!still_in) continue;
+    worker->s->pooled.store(false);
+    return worker;
   }
   auto worker = std::make_unique<Worker>();
   CELLAR_TRY_ASSIGN(worker->session, Session::Open(database_, options_));
   worker->s = worker->session->impl();
+  worker->login_database = worker->s->database_id;
   worker->direct = direct_;
   return worker;
 }
 
 void Store::GiveBack(std::unique_ptr<Worker> worker) {
+  worker->s->pooled.store(true);
   std::lock_guard lock(mutex_);
   if (idle_.size() < kMaxIdleWorkers) idle_.push_back(std::move(worker));
 }
@@ -223,7 +245,7 @@ Result<std::unique_ptr<TableTransaction>> Store::Begin(const TableTransactionOpt
   if (options.idempotency_id.empty())
     return std::unique_ptr<TableTransaction>(std::move(transaction));
   CELLAR_TRY_ASSIGN(std::optional<WriteResult> before,
-                    ReadMarker(s.transaction->kv.get(), options.idempotency_id));
+                    ReadMarker(s.transaction->kv.get(), {s.login_oid, options.idempotency_id}));
   if (before.has_value()) {
     return SqlError(Code::kExists, "0B000", "a transaction with this id has committed");
   }
@@ -231,7 +253,8 @@ Result<std::unique_ptr<TableTransaction>> Store::Begin(const TableTransactionOpt
 }
 
 Result<Outcome> Store::FindOutcome(std::string_view idempotency_id) {
-  return ResolveMarker(db()->engine.get(), idempotency_id);
+  CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(this, {}));
+  return ResolveMarker(db()->engine.get(), {lease->s->login_oid, idempotency_id});
 }
 
 // ---- TransactionImpl ----
@@ -245,12 +268,13 @@ Result<uint64_t> TransactionImpl::Commit() {
   }
   Status status;
   const std::string& id = options_.idempotency_id;
+  const CallId own{s.login_oid, id};
   if (!id.empty() && !s.transaction->read_only) {
-    Result<std::optional<WriteResult>> before = ReadMarker(s.transaction->kv.get(), id);
+    Result<std::optional<WriteResult>> before = ReadMarker(s.transaction->kv.get(), own);
     status = !before.ok() ? before.status()
              : before->has_value()
                  ? SqlError(Code::kExists, "0B000", "a transaction with this id has committed")
-                 : WriteMarker(s.transaction->kv.get(), id, true, {});
+                 : WriteMarker(s.transaction->kv.get(), own, true, {});
   }
   if (status.ok()) {
     s.relaxed_commit = options_.relaxed_durability;
@@ -260,6 +284,11 @@ Result<uint64_t> TransactionImpl::Commit() {
   const uint64_t version = s.last_commit_version;
   (void)Rollback();
   if (!id.empty()) ForgetOldMarkers(store_->db()->engine.get());
+  if (status.code() == Code::kConflict && !id.empty()) {
+    // Perhaps with whoever declared it aborted: it is no use to run it again under this id.
+    const std::unique_ptr<kv::Transaction> later = store_->db()->engine->Begin();
+    CELLAR_TRY(ReadMarker(later.get(), own).status());
+  }
   if (!status.ok()) return status;
   return version;
 }

@@ -430,7 +430,7 @@ Status PutGroup(Writer* writer, PutMode mode, const CellBatch& cells,
                                     : columns.size() == key.size() ? DirectConflict::kSkip
                                                                    : DirectConflict::kUpdate;
     return DirectInsert(writer->access(), known, write->direct.get(), conflict, cells,
-                        group.columns, group.rows, result);
+                        group.columns, group.rows, writer->lock_timeout_ms(), result);
   }
   RowBatch rows;
   rows.columns().resize(columns.size());
@@ -580,7 +580,7 @@ Result<std::string> Added(const TableColumn& column, std::string_view amount) {
 
 }  // namespace
 
-Status TableImpl::Write(const CallOptions& call, WriteResult* result,
+Status TableImpl::Write(const CallOptions& call, CallKind kind, WriteResult* result,
                         const std::function<Status(Worker*, KnownTable*)>& body) {
   const std::string& id = call.idempotency_id;
   if (!id.empty()) {
@@ -592,13 +592,15 @@ Status TableImpl::Write(const CallOptions& call, WriteResult* result,
   }
   CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(store_, call));
   Session::Impl& s = *lease->s;
+  const CallId own{s.login_oid, id, kind, id_.value};
   auto run = [&]() -> Status {
     *result = WriteResult();
     CELLAR_TRY_ASSIGN(KnownTable * known, Find(lease.get(), call));
     CELLAR_TRY(s.EnsureTransaction(false));
     CELLAR_TRY(s.RefreshStatementSnapshot());
     if (!id.empty()) {
-      CELLAR_TRY_ASSIGN(std::optional<WriteResult> before, ReadMarker(s.transaction->kv.get(), id));
+      CELLAR_TRY_ASSIGN(std::optional<WriteResult> before,
+                        ReadMarker(s.transaction->kv.get(), own));
       if (before.has_value()) {
         *result = std::move(*before);
         s.Rollback();
@@ -611,7 +613,7 @@ Status TableImpl::Write(const CallOptions& call, WriteResult* result,
       s.Rollback();
       return Status();
     }
-    if (!id.empty()) CELLAR_TRY(WriteMarker(s.transaction->kv.get(), id, true, *result));
+    if (!id.empty()) CELLAR_TRY(WriteMarker(s.transaction->kv.get(), own, true, *result));
     s.relaxed_commit = call.relaxed_durability;
     Status status = s.Commit(nullptr);
     s.relaxed_commit = false;
@@ -633,72 +635,75 @@ Status TableImpl::Write(const CallOptions& call, WriteResult* result,
 Result<WriteResult> TableImpl::PutCells(const SchemaPtr& schema, const CellBatch& cells,
                                         const PutOptions& options) {
   WriteResult result;
-  CELLAR_TRY(Write(options.call, &result, [&](Worker* worker, KnownTable* known) -> Status {
-    Writer writer(worker, known);
-    // Columns are the same ones whatever their names are by now.
-    std::vector<uint32_t> positions = cells.positions;
-    if (schema != known->schema) {
-      for (size_t c = 0; c < positions.size(); ++c) {
-        const TableColumn& column = schema->columns[positions[c]];
-        const int position = known->schema->FindColumn(column.id);
-        if (position < 0) {
-          return SqlError(Code::kInvalid, sqlstate::kUndefinedColumn,
-                          "column \"{}\" does not exist any more", column.name)
-              .WithColumn(column.name);
-        }
-        positions[c] = static_cast<uint32_t>(position);
-        if (known->schema->columns[positions[c]].type != column.type) {
-          return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
-                          "column \"{}\" has another type by now", column.name)
-              .WithColumn(column.name)
-              .WithHint("Refresh the schema and make the record anew.");
-        }
-      }
-    }
-    if (!options.expect.empty()) {
-      const std::vector<uint32_t> key = KeyPositions(*known);
-      CELLAR_TRY(writer.Expect(
-          options.expect, key,
-          [&](uint32_t row, size_t i) -> Result<Datum> {
-            auto at = std::find(positions.begin(), positions.end(), key[i]);
-            if (at == positions.end()) {
-              return SqlError(Code::kInvalid, sqlstate::kNotNullViolation,
-                              "an expectation needs the row's primary key");
+  CELLAR_TRY(Write(
+      options.call, CallKind::kPut, &result, [&](Worker* worker, KnownTable* known) -> Status {
+        Writer writer(worker, known);
+        // Columns are the same ones whatever their names are by now.
+        std::vector<uint32_t> positions = cells.positions;
+        if (schema != known->schema) {
+          for (size_t c = 0; c < positions.size(); ++c) {
+            const TableColumn& column = schema->columns[positions[c]];
+            const int position = known->schema->FindColumn(column.id);
+            if (position < 0) {
+              return SqlError(Code::kInvalid, sqlstate::kUndefinedColumn,
+                              "column \"{}\" does not exist any more", column.name)
+                  .WithColumn(column.name);
             }
-            return cells.rows.column(static_cast<size_t>(at - positions.begin())).Get(row);
-          },
-          static_cast<uint32_t>(cells.rows.size()), &result));
-      if (!result.applied) return Status();
-    }
-    for (const Group& group : GroupRows(cells)) {
-      CELLAR_TRY(PutGroup(&writer, options.mode, cells, positions, group, &result));
-    }
-    return Status();
-  }));
+            positions[c] = static_cast<uint32_t>(position);
+            if (known->schema->columns[positions[c]].type != column.type) {
+              return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                              "column \"{}\" has another type by now", column.name)
+                  .WithTable("", known->table->name)
+                  .WithColumn(column.name)
+                  .WithHint("Refresh the schema and make the record anew.");
+            }
+          }
+        }
+        if (!options.expect.empty()) {
+          const std::vector<uint32_t> key = KeyPositions(*known);
+          CELLAR_TRY(writer.Expect(
+              options.expect, key,
+              [&](uint32_t row, size_t i) -> Result<Datum> {
+                auto at = std::find(positions.begin(), positions.end(), key[i]);
+                if (at == positions.end()) {
+                  return SqlError(Code::kInvalid, sqlstate::kNotNullViolation,
+                                  "an expectation needs the row's primary key");
+                }
+                return cells.rows.column(static_cast<size_t>(at - positions.begin())).Get(row);
+              },
+              static_cast<uint32_t>(cells.rows.size()), &result));
+          if (!result.applied) return Status();
+        }
+        for (const Group& group : GroupRows(cells)) {
+          CELLAR_TRY(PutGroup(&writer, options.mode, cells, positions, group, &result));
+        }
+        return Status();
+      }));
   return result;
 }
 
 Result<WriteResult> TableImpl::Delete(std::span<const Key> keys, const DeleteOptions& options) {
   WriteResult result;
-  CELLAR_TRY(Write(options.call, &result, [&](Worker* worker, KnownTable* known) -> Status {
-    Writer writer(worker, known);
-    CELLAR_TRY_ASSIGN(std::vector<uint32_t> key, NeedKey(*known));
-    const std::vector<codec::KeyColumn> columns =
-        known->table->KeyColumnsOf(known->table->primary());
-    Arena arena;
-    std::vector<std::vector<Datum>> values;
-    for (const Key& one : keys) {
-      CELLAR_TRY_ASSIGN(std::vector<Datum> fields,
-                        KeyValues(one, columns, key.size(), key.size(), &arena));
-      values.push_back(std::move(fields));
-    }
-    CELLAR_TRY(writer.Expect(
-        options.expect, key,
-        [&](uint32_t row, size_t i) -> Result<Datum> { return values[row][i]; },
-        static_cast<uint32_t>(values.size()), &result));
-    if (!result.applied) return Status();
-    return DeleteRows(&writer, values, options.filter, &result);
-  }));
+  CELLAR_TRY(Write(options.call, CallKind::kDelete, &result,
+                   [&](Worker* worker, KnownTable* known) -> Status {
+                     Writer writer(worker, known);
+                     CELLAR_TRY_ASSIGN(std::vector<uint32_t> key, NeedKey(*known));
+                     const std::vector<codec::KeyColumn> columns =
+                         known->table->KeyColumnsOf(known->table->primary());
+                     Arena arena;
+                     std::vector<std::vector<Datum>> values;
+                     for (const Key& one : keys) {
+                       CELLAR_TRY_ASSIGN(std::vector<Datum> fields,
+                                         KeyValues(one, columns, key.size(), key.size(), &arena));
+                       values.push_back(std::move(fields));
+                     }
+                     CELLAR_TRY(writer.Expect(
+                         options.expect, key,
+                         [&](uint32_t row, size_t i) -> Result<Datum> { return values[row][i]; },
+                         static_cast<uint32_t>(values.size()), &result));
+                     if (!result.applied) return Status();
+                     return DeleteRows(&writer, values, options.filter, &result);
+                   }));
   return result;
 }
 
@@ -709,91 +714,97 @@ Result<WriteResult> TableImpl::DeleteSpans(std::span<const KeySpan> spans,
                     "expectations are for keys, not for spans");
   }
   WriteResult result;
-  CELLAR_TRY(Write(options.call, &result, [&](Worker* worker, KnownTable* known) -> Status {
-    Writer writer(worker, known);
-    CELLAR_TRY_ASSIGN(std::vector<uint32_t> key, NeedKey(*known));
-    CELLAR_TRY(worker->CheckSelect(known, key));
-    Arena arena;
-    std::vector<std::vector<Datum>> keys;
-    CELLAR_TRY(ReadKeys(worker, known, spans, options.filter, &arena, &keys));
-    return DeleteRows(&writer, keys, std::nullopt, &result);
-  }));
+  CELLAR_TRY(Write(options.call, CallKind::kDeleteSpans, &result,
+                   [&](Worker* worker, KnownTable* known) -> Status {
+                     Writer writer(worker, known);
+                     CELLAR_TRY_ASSIGN(std::vector<uint32_t> key, NeedKey(*known));
+                     CELLAR_TRY(worker->CheckSelect(known, key));
+                     Arena arena;
+                     std::vector<std::vector<Datum>> keys;
+                     CELLAR_TRY(ReadKeys(worker, known, spans, options.filter, &arena, &keys));
+                     return DeleteRows(&writer, keys, std::nullopt, &result);
+                   }));
   return result;
 }
 
 Result<IncrementResult> TableImpl::Increment(std::span<const RowChange> rows,
                                              const IncrementOptions& options) {
   IncrementResult result;
-  CELLAR_TRY(Write(options.call, &result.write, [&](Worker* worker, KnownTable* known) -> Status {
-    Writer writer(worker, known);
-    CELLAR_TRY_ASSIGN(std::vector<uint32_t> key, NeedKey(*known));
-    const std::vector<codec::KeyColumn> key_columns =
-        known->table->KeyColumnsOf(known->table->primary());
-    std::vector<uint32_t> all;
-    for (const RowChange& row : rows) {
-      for (const CellChange& change : row.changes) {
-        CELLAR_TRY_ASSIGN(uint32_t position, PositionOf(*known->schema, change.column));
-        if (std::find(all.begin(), all.end(), position) == all.end()) all.push_back(position);
-      }
-    }
-    result.rows.SetColumns(known->schema, all);
-    std::vector<Type> types;
-    std::string returning;
-    for (uint32_t position : all) {
-      types.push_back(known->schema->columns[position].type);
-      returning += fmt::format("{}t.{}", returning.empty() ? "" : ", ", Name(*known, position));
-    }
-    result.rows.mutable_batch()->Reset(types);
-    Arena arena;
-    for (const RowChange& row : rows) {
-      if (row.changes.empty()) {
-        return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "a row without changes");
-      }
-      CELLAR_TRY_ASSIGN(std::vector<Datum> parameters,
-                        KeyValues(row.key, key_columns, key.size(), key.size(), &arena));
-      std::vector<uint32_t> columns = key;
-      for (const CellChange& change : row.changes) {
-        CELLAR_TRY_ASSIGN(uint32_t position, PositionOf(*known->schema, change.column));
-        if (std::find(columns.begin(), columns.end(), position) != columns.end()) {
-          return SqlError(Code::kInvalid, sqlstate::kDuplicateColumn,
-                          "column \"{}\" is of the key, or changed twice", change.column)
-              .WithColumn(change.column);
+  CELLAR_TRY(Write(
+      options.call, CallKind::kIncrement, &result.write,
+      [&](Worker* worker, KnownTable* known) -> Status {
+        Writer writer(worker, known);
+        CELLAR_TRY_ASSIGN(std::vector<uint32_t> key, NeedKey(*known));
+        const std::vector<codec::KeyColumn> key_columns =
+            known->table->KeyColumnsOf(known->table->primary());
+        std::vector<uint32_t> all;
+        for (const RowChange& row : rows) {
+          for (const CellChange& change : row.changes) {
+            CELLAR_TRY_ASSIGN(uint32_t position, PositionOf(*known->schema, change.column));
+            if (std::find(all.begin(), all.end(), position) == all.end()) all.push_back(position);
+          }
         }
-        columns.push_back(position);
-        Type type = known->schema->columns[position].type;
-        if (!IsNumber(type)) type.modifier = -1;
-        CELLAR_TRY_ASSIGN(Datum amount, change.amount.To(type, &arena));
-        if (amount.is_null()) {
-          return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed, "NULL cannot be added")
-              .WithColumn(change.column);
+        result.rows.SetColumns(known->schema, all);
+        std::vector<Type> types;
+        std::string returning;
+        for (uint32_t position : all) {
+          types.push_back(known->schema->columns[position].type);
+          returning += fmt::format("{}t.{}", returning.empty() ? "" : ", ", Name(*known, position));
         }
-        parameters.push_back(amount);
-      }
-      std::string set;
-      for (size_t i = key.size(); i < columns.size(); ++i) {
-        CELLAR_TRY_ASSIGN(std::string added,
-                          Added(known->schema->columns[columns[i]], fmt::format("${}", i + 1)));
-        set += (set.empty() ? "" : ", ") + added;
-      }
-      const std::string shape = Shape("", columns) + "/" + Shape("", all);
-      CELLAR_TRY_ASSIGN(CompiledWrite * update, writer.Plan("+" + shape, columns, false, [&] {
-        return fmt::format("UPDATE {} SET {} WHERE {} RETURNING {}",
-                           Target(worker->s, *known->table), set, writer.WhereKey(key, 1),
-                           returning);
+        result.rows.mutable_batch()->Reset(types);
+        Arena arena;
+        for (const RowChange& row : rows) {
+          if (row.changes.empty()) {
+            return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                            "a row without changes");
+          }
+          CELLAR_TRY_ASSIGN(std::vector<Datum> parameters,
+                            KeyValues(row.key, key_columns, key.size(), key.size(), &arena));
+          std::vector<uint32_t> columns = key;
+          for (const CellChange& change : row.changes) {
+            CELLAR_TRY_ASSIGN(uint32_t position, PositionOf(*known->schema, change.column));
+            if (std::find(columns.begin(), columns.end(), position) != columns.end()) {
+              return SqlError(Code::kInvalid, sqlstate::kDuplicateColumn,
+                              "column \"{}\" is of the key, or changed twice", change.column)
+                  .WithColumn(change.column);
+            }
+            columns.push_back(position);
+            Type type = known->schema->columns[position].type;
+            if (!IsNumber(type)) type.modifier = -1;
+            CELLAR_TRY_ASSIGN(Datum amount, change.amount.To(type, &arena));
+            if (amount.is_null()) {
+              return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
+                              "NULL cannot be added")
+                  .WithColumn(change.column);
+            }
+            parameters.push_back(amount);
+          }
+          std::string set;
+          for (size_t i = key.size(); i < columns.size(); ++i) {
+            CELLAR_TRY_ASSIGN(std::string added,
+                              Added(known->schema->columns[columns[i]], fmt::format("${}", i + 1)));
+            set += (set.empty() ? "" : ", ") + added;
+          }
+          const std::string shape = Shape("", columns) + "/" + Shape("", all);
+          CELLAR_TRY_ASSIGN(CompiledWrite * update, writer.Plan("+" + shape, columns, false, [&] {
+            return fmt::format("UPDATE {} SET {} WHERE {} RETURNING {}",
+                               Target(worker->s, *known->table), set, writer.WhereKey(key, 1),
+                               returning);
+          }));
+          RowBatch* changed_cells = result.rows.mutable_batch();
+          CELLAR_TRY_ASSIGN(Changed changed,
+                            writer.Run(update, nullptr, parameters, changed_cells));
+          result.write.updated += changed.affected;
+          if (changed.affected != 0) continue;
+          if (options.must_exist) return NoRow();
+          CELLAR_TRY_ASSIGN(CompiledWrite * insert, writer.Plan("*" + shape, columns, false, [&] {
+            return fmt::format("{} RETURNING {}", writer.InsertText(columns), returning);
+          }));
+          CELLAR_TRY_ASSIGN(changed, writer.Run(insert, nullptr, parameters, changed_cells));
+          result.write.inserted += changed.affected;
+        }
+        return Status();
       }));
-      RowBatch* changed_cells = result.rows.mutable_batch();
-      CELLAR_TRY_ASSIGN(Changed changed, writer.Run(update, nullptr, parameters, changed_cells));
-      result.write.updated += changed.affected;
-      if (changed.affected != 0) continue;
-      if (options.must_exist) return NoRow();
-      CELLAR_TRY_ASSIGN(CompiledWrite * insert, writer.Plan("*" + shape, columns, false, [&] {
-        return fmt::format("{} RETURNING {}", writer.InsertText(columns), returning);
-      }));
-      CELLAR_TRY_ASSIGN(changed, writer.Run(insert, nullptr, parameters, changed_cells));
-      result.write.inserted += changed.affected;
-    }
-    return Status();
-  }));
   if (result.write.repeated) result.rows.mutable_batch()->Clear();
   return result;
 }

@@ -316,6 +316,21 @@ TEST_P(Tables, IdempotencyIds) {
   EXPECT_EQ(
       table->Increment({1}, "n", 5, {.call = {.idempotency_id = "call-2"}}).status().sqlstate(),
       "0B000");
+  // An id is one call's, and one role's.
+  db_.Run("CREATE TABLE other (id int PRIMARY KEY, n int)");
+  db_.Run("CREATE ROLE helper LOGIN");
+  db_.Run("GRANT ALL ON i TO helper");
+  auto other = OpenTable("/cellar/other");
+  EXPECT_EQ(table->Delete({1}, {.call = {.idempotency_id = "call-1"}}).status().sqlstate(),
+            "0B000");
+  EXPECT_EQ(other->Increment({1}, "n", 5, once).status().sqlstate(), "0B000");
+  EXPECT_EQ(store_->Begin({.idempotency_id = "call-1"}).status().sqlstate(), "0B000");
+  auto store = Open("helper");
+  EXPECT_EQ(*store->FindOutcome("call-3"), Outcome::kAborted);
+  EXPECT_TRUE(table->Increment({2}, "n", 5, {.call = {.idempotency_id = "call-3"}}).ok());
+  auto theirs = *store->OpenTable("/cellar/i");
+  EXPECT_TRUE(theirs->Increment({1}, "n", 1, once).ok());
+  EXPECT_EQ(db_.Run("SELECT n FROM i ORDER BY id"), (Lines{"6", "5"}));
   auto transaction = *store_->Begin({.idempotency_id = "tx-1"});
   ASSERT_TRUE(table->Increment({1}, "n", 1, {.call = {.transaction = transaction.get()}}).ok());
   ASSERT_TRUE(transaction->Commit().ok());
@@ -354,6 +369,74 @@ TEST_P(Tables, PrivilegesAreThoseOfSql) {
   db_.Run("REVOKE ALL ON p FROM reader");
   db_.Run("REVOKE SELECT (id, open) ON p FROM reader");
   EXPECT_EQ((*opened)->Get({1}, {"id"}).status().sqlstate(), "42501");
+}
+
+TEST_P(Tables, LoginsAreLookedAtAgain) {
+  db_.Run("CREATE TABLE secret (id int PRIMARY KEY)");
+  db_.Run("CREATE ROLE r1 LOGIN");
+  db_.Run("GRANT SELECT ON secret TO r1");
+  auto store = Open("r1");
+  auto table = *store->OpenTable("/cellar/secret");
+  ASSERT_TRUE(table->Get({1}).ok());
+  // The name is another role's from here on.
+  db_.Run("ALTER ROLE r1 RENAME TO r2");
+  db_.Run("CREATE ROLE r1 LOGIN");
+  EXPECT_EQ(table->Get({1}).status().sqlstate(), "42501");
+  db_.Run("GRANT SELECT ON secret TO r1");
+  EXPECT_TRUE(table->Get({1}).ok());
+  db_.Run("ALTER ROLE r1 NOLOGIN");
+  EXPECT_EQ(table->Get({1}).status().sqlstate(), "28000");
+  db_.Run("ALTER ROLE r1 LOGIN CONNECTION LIMIT 0");
+  EXPECT_EQ(table->Get({1}).status().sqlstate(), "53300");
+  db_.Run("ALTER ROLE r1 CONNECTION LIMIT -1");
+  EXPECT_TRUE(table->Get({1}).ok());
+  db_.Run("REVOKE CONNECT ON DATABASE cellar FROM PUBLIC");
+  EXPECT_EQ(table->Get({1}).status().sqlstate(), "42501");
+}
+
+TEST_P(Tables, TheOrderOfAScanIsReadToo) {
+  db_.Run("CREATE TABLE pay (id int PRIMARY KEY, name text, pay int)");
+  db_.Run("CREATE INDEX by_pay ON pay (pay)");
+  db_.Run("INSERT INTO pay VALUES (1, 'a', 3), (2, 'b', 2)");
+  db_.Run("CREATE ROLE clerk LOGIN");
+  db_.Run("GRANT SELECT (name) ON pay TO clerk");
+  auto store = Open("clerk");
+  auto table = *store->OpenTable("/cellar/pay");
+  auto scan = table->Scan({.index = "by_pay", .columns = {"name"}});
+  if (scan.ok()) {
+    EXPECT_EQ((*scan)->NextBatch(), nullptr);
+    EXPECT_EQ((*scan)->status().sqlstate(), "42501");
+  } else {
+    EXPECT_EQ(scan.status().sqlstate(), "42501");
+  }
+  scan = table->Scan({.columns = {"name"}, .max_rows = 1});
+  ASSERT_TRUE(scan.ok()) << scan.status().ToString();
+  EXPECT_EQ(Text(*(*scan)->NextBatch()), Lines{"a"});
+  EXPECT_EQ((*scan)->NextBatch(), nullptr);
+  EXPECT_EQ((*scan)->resume_token(), "");
+}
+
+TEST_P(Tables, PutsWaitForLocks) {
+  db_.Run("CREATE TABLE l (id int PRIMARY KEY, v int)");
+  db_.Run("INSERT INTO l VALUES (1, 1)");
+  auto table = OpenTable("/cellar/l");
+  auto transaction = *store_->Begin({});
+  const Key key{1};
+  RowSet rows;
+  ASSERT_TRUE(table
+                  ->Get(std::span(&key, 1),
+                        {.for_update = true, .call = {.transaction = transaction.get()}}, &rows)
+                  .ok());
+  Record record = table->NewRecord();
+  record.Set("id", 1).Set("v", 2);
+  for (int i = 0; i < 2; ++i) {
+    auto put = table->Put(record, {.call = {.timeout = std::chrono::milliseconds(100)}});
+    EXPECT_FALSE(put.ok());
+  }
+  ASSERT_TRUE(table->Increment({1}, "v", 10, {.call = {.transaction = transaction.get()}}).ok());
+  ASSERT_TRUE(transaction->Commit().ok());
+  EXPECT_TRUE(table->Put(record).ok());
+  EXPECT_EQ(db_.Run("SELECT v FROM l"), Lines{"2"});
 }
 
 TEST_P(Tables, CallsEndInTime) {

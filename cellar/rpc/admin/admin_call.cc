@@ -58,6 +58,13 @@ Result<std::vector<std::string>> SplitPath(std::string_view path, size_t least, 
     names.emplace_back(path.substr(std::min(at + 1, path.size()), end - at - 1));
     at = end;
   }
+  constexpr size_t kMostNameBytes = 63;
+  for (const std::string& name : names) {
+    if (name.size() <= kMostNameBytes) continue;
+    return SqlError(Code::kInvalid, sqlstate::kNameTooLong, "a name has at most {} bytes",
+                    kMostNameBytes)
+        .WithDetail(fmt::format("The path is \"{}\".", path));
+  }
   if (bad || names.size() < least) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidName, "not a path of what is wanted here")
         .WithDetail(fmt::format("The path is \"{}\".", path));
@@ -94,19 +101,20 @@ Status AdminCall::Enter(const std::string& database) {
   CELLAR_TRY_ASSIGN(identity_, services_->calls->Identify(*context_, database));
   CELLAR_TRY_ASSIGN(session_, services_->sessions(identity_));
   services_->watcher.Add(context_, session_.get());
-  return id_.empty() || repeats_ ? Status() : session::SetCommitMarker(session_.get(), id_);
+  return id_.empty() || repeats_ ? Status()
+                                 : session::SetCommitMarker(session_.get(), id_, number_);
 }
 
 Result<bool> AdminCall::Repeats() {
   if (id_.empty()) return false;
   if (session_ == nullptr) CELLAR_TRY(Enter(""));
-  CELLAR_TRY_ASSIGN(repeats_, session::HasCommitted(session_.get(), id_));
+  CELLAR_TRY_ASSIGN(repeats_, session::HasCommitted(session_.get(), id_, number_));
   return repeats_;
 }
 
 Status AdminCall::KeepId() {
   if (id_.empty() || repeats_) return Status();
-  CELLAR_TRY_ASSIGN(const bool kept, session::HasCommitted(session_.get(), id_));
+  CELLAR_TRY_ASSIGN(const bool kept, session::HasCommitted(session_.get(), id_, number_));
   return kept ? Status() : session::KeepCommitMarker(session_.get());
 }
 
@@ -207,7 +215,7 @@ Result<catalog::TablePtr> AdminCall::FindRelation(const Place& place) {
 Status AdminCall::CheckVersion(uint64_t expected, uint64_t version) {
   if (expected == 0 || expected == version || repeats_) return Status();
   refused_ = true;
-  return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
+  return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
                   "it has been changed: its version is {}, not {}", version, expected)
       .WithHint("Read it again.");
 }

@@ -42,8 +42,8 @@ class AdminCall {
   AdminCall(AdminServices* services, grpc::ServerContext* context)
       : services_(services), context_(context) {}
   // One that has an idempotency id, perhaps an empty one.
-  AdminCall(AdminServices* services, grpc::ServerContext* context, std::string id)
-      : services_(services), context_(context), id_(std::move(id)) {}
+  AdminCall(AdminServices* services, grpc::ServerContext* context, std::string id, uint32_t number)
+      : services_(services), context_(context), id_(std::move(id)), number_(number) {}
   ~AdminCall() { Leave(); }
   AdminCall(const AdminCall&) = delete;
   AdminCall& operator=(const AdminCall&) = delete;
@@ -89,6 +89,7 @@ class AdminCall {
   std::vector<std::string> notices_;
   bool refused_ = false;
   std::string id_;
+  uint32_t number_ = 0;  // of the calls that the id was given to
   bool repeats_ = false;
 };
 

@@ -2,6 +2,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "cellar/base/crc32c.h"
+#include "cellar/base/sqlstate.h"
 #include "cellar/rpc/admin/handlers.h"
 #include "cellar/v1/admin.grpc.pb.h"
 
@@ -9,6 +11,31 @@ namespace cellar::rpc {
 namespace {
 
 using grpc::ServerContext;
+
+// Numbers that an enum does not have would be taken for its default.
+Status CheckEnums(const google::protobuf::Message& message) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection* reflection = message.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection->ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const int count = field->is_repeated() ? reflection->FieldSize(message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+        CELLAR_TRY(CheckEnums(field->is_repeated()
+                                  ? reflection->GetRepeatedMessage(message, field, i)
+                                  : reflection->GetMessage(message, field)));
+      } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+        const int value = field->is_repeated() ? reflection->GetRepeatedEnumValue(message, field, i)
+                                               : reflection->GetEnumValue(message, field);
+        if (field->enum_type()->FindValueByNumber(value) != nullptr) continue;
+        return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                        "field {} has no value {}", field->name(), value);
+      }
+    }
+  }
+  return Status();
+}
 
 class AdminService : public v1::Admin::Service {
  public:
@@ -159,6 +186,7 @@ class AdminService : public v1::Admin::Service {
   grpc::Status Check(ServerContext* context, const v1::CheckRequest* request,
                      grpc::ServerWriter<v1::CheckFinding>* writer) override {
     return Measure(context, [&]() -> Status {
+      CELLAR_TRY(CheckEnums(*request));
       AdminCall call(&services_, context);
       return admin::Check(&call, *request,
                           [&](const v1::CheckFinding& finding) { return writer->Write(finding); });
@@ -181,6 +209,7 @@ class AdminService : public v1::Admin::Service {
   grpc::Status Handle(ServerContext* context, const Request& request, Answer* answer,
                       Status (*handler)(AdminCall*, const Request&, Answer*)) {
     return Measure(context, [&]() -> Status {
+      CELLAR_TRY(CheckEnums(request));
       if constexpr (requires { request.idempotency_id(); }) {
         if (!request.idempotency_id().empty()) return Once(context, request, answer, handler);
       }
@@ -194,8 +223,9 @@ class AdminService : public v1::Admin::Service {
   template <typename Request, typename Answer>
   Status Once(ServerContext* context, const Request& request, Answer* answer,
               Status (*handler)(AdminCall*, const Request&, Answer*)) {
+    const uint32_t number = Crc32c(Request::descriptor()->full_name());
     {
-      AdminCall call(&services_, context, request.idempotency_id());
+      AdminCall call(&services_, context, request.idempotency_id(), number);
       CELLAR_TRY_ASSIGN(const bool repeats, call.Repeats());
       Status status;
       if (!repeats) {
@@ -206,7 +236,7 @@ class AdminService : public v1::Admin::Service {
       CELLAR_TRY_ASSIGN(const bool done, call.Repeats());
       if (!done) return status;
     }
-    AdminCall again(&services_, context, request.idempotency_id());
+    AdminCall again(&services_, context, request.idempotency_id(), number);
     CELLAR_TRY(again.Repeats().status());
     answer->Clear();
     const Status status = handler(&again, request, answer);

@@ -77,6 +77,7 @@ BackgroundStatement::BackgroundStatement(std::unique_ptr<session::Session> sessi
         std::lock_guard lock(mutex_);
         status_ = std::move(status);
         ended_ = true;
+        session_.reset();  // its database may be dropped from here on
         ended_signal_.notify_all();
       }) {}
 
@@ -96,7 +97,10 @@ Status BackgroundStatement::status() {
   return status_;
 }
 
-void BackgroundStatement::Cancel(bool shutdown) { session_->Cancel(shutdown); }
+void BackgroundStatement::Cancel(bool shutdown) {
+  std::lock_guard lock(mutex_);
+  if (session_ != nullptr) session_->Cancel(shutdown);
+}
 
 // ---- BackgroundStatements ----
 

@@ -208,6 +208,10 @@ Status List(AdminCall* call, const v1::ListRequest& request, v1::ListResponse* a
   const int page = static_cast<int>(std::min(wanted, kLargestPage));
   bool skipping = !request.page_token().empty();
   const size_t line = request.page_token().find('\n');
+  if (skipping && line == std::string::npos) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                    "this is no page token of a list of objects");
+  }
   const std::string after = request.page_token().substr(0, line);
   const int after_kind = line == std::string::npos
                              ? 0

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/monitor/log.h"
 #include "cellar/rpc/wire/convert.h"
 #include "cellar/v1/data.pb.h"
 
@@ -58,8 +59,24 @@ CallerClaims ClaimsOf(const grpc::ServerContext& context) {
   return claims;
 }
 
-grpc::Status ToGrpc(const Status& status, grpc::ServerContext* context) {
-  if (status.ok()) return grpc::Status::OK;
+void LogRefused(const CallerClaims& claims) {
+  const std::string user =
+      claims.user.empty() ? claims.certificate_name.value_or("cellar") : claims.user;
+  monitor::Log(monitor::LogLevel::kWarning, "login refused",
+               {{"door", "grpc"},
+                {"user", user},
+                {"database", claims.database.empty() ? "cellar" : claims.database},
+                {"from", claims.address}});
+}
+
+grpc::Status ToGrpc(const Status& given, grpc::ServerContext* context) {
+  if (given.ok()) return grpc::Status::OK;
+  // We stop, and not because the caller has asked for it.
+  const bool stopping =
+      given.code() == Code::kCancelled && given.sqlstate() == sqlstate::kAdminShutdown;
+  const Status status = stopping ? Status(Code::kUnavailable, std::string(given.message()))
+                                       .WithSqlState(sqlstate::kAdminShutdown)
+                                 : given;
   v1::ErrorDetail detail;
   PutError(status, &detail);
   context->AddTrailingMetadata(kErrorDetailKey, detail.SerializeAsString());
@@ -68,7 +85,11 @@ grpc::Status ToGrpc(const Status& status, grpc::ServerContext* context) {
       context->deadline() <= std::chrono::system_clock::now()) {
     code = grpc::StatusCode::DEADLINE_EXCEEDED;
   }
-  return grpc::Status(code, std::string(status.message()));
+  v1::RpcStatus standard;
+  standard.set_code(static_cast<int>(code));
+  standard.set_message(std::string(status.message()));
+  standard.add_details()->PackFrom(detail);
+  return grpc::Status(code, std::string(status.message()), standard.SerializeAsString());
 }
 
 std::chrono::milliseconds TimeLeft(const grpc::ServerContext& context) {
@@ -130,9 +151,9 @@ Result<Identity> Calls::Identify(const grpc::ServerContext& context, std::string
   CallerClaims claims = ClaimsOf(context);
   if (!database.empty()) claims.database = std::move(database);
   Result<Identity> identity = identities_->Identify(claims);
-  if (!identity.ok() && meters() != nullptr) {
-    meters()->logins_refused.fetch_add(1, std::memory_order_relaxed);
-  }
+  if (identity.ok()) return identity;
+  if (meters() != nullptr) meters()->logins_refused.fetch_add(1, std::memory_order_relaxed);
+  LogRefused(claims);
   return identity;
 }
 

@@ -23,7 +23,10 @@ namespace cellar::rpc {
 
 // What the transport and the metadata of a call say.
 CallerClaims ClaimsOf(const grpc::ServerContext& context);
-// Into trailing metadata and a status. Calls that are past their deadline say DEADLINE_EXCEEDED.
+// A line in the server's log, without what was wrong.
+void LogRefused(const CallerClaims& claims);
+// Into trailing metadata, status details and a status. Calls that are past their deadline say
+// DEADLINE_EXCEEDED.
 grpc::Status ToGrpc(const Status& status, grpc::ServerContext* context);
 // Until the call's deadline, at least a millisecond; 0: it has none.
 std::chrono::milliseconds TimeLeft(const grpc::ServerContext& context);

@@ -91,6 +91,7 @@ Result<IdentityService::Started> IdentityService::StartScram(const CallerClaims&
   Started started{auth::Base64Encode(auth::RandomBytes(kTokenBytes)), std::move(server_first)};
   const Clock::time_point now = Clock::now();
   std::lock_guard lock(mutex_);
+  if (exchanges_.size() >= kMaxExchanges) next_sweep_ = now;
   Sweep(now);
   if (exchanges_.size() >= kMaxExchanges) {
     return SqlError(Code::kLimit, sqlstate::kTooManyConnections, "too many logins are under way");
@@ -102,7 +103,8 @@ Result<IdentityService::Started> IdentityService::StartScram(const CallerClaims&
 
 Result<IdentityService::Finished> IdentityService::FinishScram(const CallerClaims& claims,
                                                                const std::string& exchange,
-                                                               std::string_view client_final) {
+                                                               std::string_view client_final,
+                                                               std::string* user) {
   std::unique_ptr<Exchange> found;
   {
     std::lock_guard lock(mutex_);
@@ -112,6 +114,7 @@ Result<IdentityService::Finished> IdentityService::FinishScram(const CallerClaim
     }
   }
   if (found == nullptr || found->ends < Clock::now()) return Refused("no such login is under way");
+  if (user != nullptr) *user = found->user;
   const std::optional<std::string> verifier = roles_->PasswordVerifier(found->user);
   CELLAR_TRY_ASSIGN(std::optional<std::string> final, found->scram.Final(client_final));
   if (!final.has_value() || !verifier.has_value()) {

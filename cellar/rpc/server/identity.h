@@ -46,9 +46,10 @@ class IdentityService {
   struct Finished {
     std::string server_final, token;
   };
-  // Sleeps before the answer to a wrong password. Errors: 28P01, 08P01, 28000 (no such exchange).
+  // Sleeps before the answer to a wrong password. *user: who logs in, where that is known. Errors:
+  // 28P01, 08P01, 28000 (no such exchange).
   Result<Finished> FinishScram(const CallerClaims& claims, const std::string& exchange,
-                               std::string_view client_final);
+                               std::string_view client_final, std::string* user = nullptr);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -1,5 +1,6 @@
 #include "cellar/rpc/server/server.h"
 
+#include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -7,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "cellar/monitor/log.h"
 #include "cellar/rpc/server/calls.h"
 #include "cellar/rpc/server/data_service.h"
 #include "cellar/v1/auth.grpc.pb.h"
@@ -46,6 +48,9 @@ Result<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(const ServerOpt
   tls.pem_key_cert_pairs.push_back({std::move(key), std::move(certificate)});
   if (!options.tls_client_ca.empty()) {
     CELLAR_TRY_ASSIGN(tls.pem_root_certs, ReadFile(options.tls_client_ca));
+    if (tls.pem_root_certs.find("-----BEGIN CERTIFICATE-----") == std::string::npos) {
+      return InvalidError("\"{}\" holds no certificate in PEM", options.tls_client_ca);
+    }
   }
   return grpc::SslServerCredentials(tls);
 }
@@ -61,7 +66,10 @@ class AuthService : public v1::Auth::Service {
     claims.database = request->database();
     Result<IdentityService::Started> started =
         identities_->StartScram(claims, request->client_first());
-    if (!started.ok()) return ToGrpc(started.status(), context);
+    if (!started.ok()) {
+      LogRefused(claims);
+      return ToGrpc(started.status(), context);
+    }
     response->set_exchange(std::move(started->exchange));
     response->set_server_first(std::move(started->server_first));
     return grpc::Status::OK;
@@ -69,9 +77,13 @@ class AuthService : public v1::Auth::Service {
 
   grpc::Status FinishScram(grpc::ServerContext* context, const v1::FinishScramRequest* request,
                            v1::FinishScramResponse* response) override {
-    Result<IdentityService::Finished> finished =
-        identities_->FinishScram(ClaimsOf(*context), request->exchange(), request->client_final());
-    if (!finished.ok()) return ToGrpc(finished.status(), context);
+    CallerClaims claims = ClaimsOf(*context);
+    Result<IdentityService::Finished> finished = identities_->FinishScram(
+        claims, request->exchange(), request->client_final(), &claims.user);
+    if (!finished.ok()) {
+      LogRefused(claims);
+      return ToGrpc(finished.status(), context);
+    }
     response->set_server_final(std::move(finished->server_final));
     response->set_token(std::move(finished->token));
     return grpc::Status::OK;
@@ -97,6 +109,11 @@ class GrpcServer : public Server {
   Status Listen() {
     static std::once_flag once;
     std::call_once(once, [] {
+      gpr_set_log_function([](gpr_log_func_args* line) {
+        const bool error = line->severity == GPR_LOG_SEVERITY_ERROR;
+        monitor::Log(error ? monitor::LogLevel::kWarning : monitor::LogLevel::kInfo, "grpc",
+                     {{"text", line->message}});
+      });
       grpc::EnableDefaultHealthCheckService(true);
       grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     });

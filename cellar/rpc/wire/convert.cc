@@ -368,7 +368,8 @@ WriteResult TakeResult(const v1::WriteResult& message) {
 }
 
 bool IsRetryable(const Status& status) {
-  return status.code() == Code::kConflict || status.code() == Code::kUnavailable;
+  return status.code() == Code::kConflict || status.code() == Code::kUnavailable ||
+         status.sqlstate() == sqlstate::kTooManyConnections;
 }
 
 void PutError(const Status& status, v1::ErrorDetail* detail) {
@@ -382,7 +383,7 @@ void PutError(const Status& status, v1::ErrorDetail* detail) {
   detail->set_column(std::string(status.column_name()));
   detail->set_constraint(std::string(status.constraint_name()));
   detail->set_retryable(IsRetryable(status));
-  detail->set_schema_changed(status.sqlstate() == kSchemaChanged);
+  detail->set_schema_changed(status.sqlstate() == kSchemaChanged && !status.table_name().empty());
 }
 
 Status TakeError(const v1::ErrorDetail& detail) {
@@ -407,8 +408,14 @@ int GrpcCodeOf(const Status& status) {
     case Code::kInvalid:
       if (sqlstate == sqlstate::kInsufficientPrivilege) return kPermissionDenied;
       if (sqlstate.substr(0, 2) == "28") return kUnauthenticated;
-      return sqlstate == kSchemaChanged ? kFailedPrecondition : kInvalidArgument;
-    case Code::kNotFound: return kNotFound;
+      if (sqlstate == sqlstate::kUndefinedObject) return kNotFound;
+      if (sqlstate == kSchemaChanged || sqlstate == sqlstate::kObjectInUse ||
+          sqlstate == sqlstate::kDependentObjectsStillExist) {
+        return kFailedPrecondition;
+      }
+      return kInvalidArgument;
+    case Code::kNotFound:
+      return sqlstate == sqlstate::kUndefinedColumn ? kInvalidArgument : kNotFound;
     case Code::kExists: return kAlreadyExists;
     case Code::kConstraint:
       return sqlstate == sqlstate::kUniqueViolation ? kAlreadyExists : kFailedPrecondition;
