@@ -466,7 +466,14 @@ Result<ExecuteOutcome> Session::Impl::PumpPortal(Portal* portal, uint64_t max_ro
         portal->finished = true;
         break;
       } else {
-        CELLAR_TRY_ASSIGN(portal->pending, portal->execution->Next());
+        Result<const RowBatch*> next = portal->execution->Next();
+        if (!next.ok()) {
+          // Behind a rewrite's last commit old storage shows what never was: a key twice, say.
+          portal->checked = false;
+          if (next.status().code() != Code::kConflict) CELLAR_TRY(CheckStillCurrent(portal));
+          return next.status();
+        }
+        portal->pending = *next;
         portal->pending_row = 0;
         CELLAR_TRY(CheckStillCurrent(portal));
         if (portal->pending == nullptr) {

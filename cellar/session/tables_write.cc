@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/session/still_current.h"
 #include "cellar/session/tables_internal.h"
 #include "cellar/sql/parser/deparse.h"
 
@@ -607,7 +608,14 @@ Status TableImpl::Write(const CallOptions& call, CallKind kind, WriteResult* res
         return Status();
       }
     }
-    CELLAR_TRY(body(lease.get(), known));
+    const Status changed = body(lease.get(), known);
+    if (!changed.ok()) {
+      // As in a portal: it may have read what a rewrite has left.
+      if (changed.code() != Code::kConflict) {
+        CELLAR_TRY(CheckStillCurrent(*known->table, s.transaction->kv.get()));
+      }
+      return changed;
+    }
     if (!lease.alone()) return Status();
     if (!result->applied) {
       s.Rollback();

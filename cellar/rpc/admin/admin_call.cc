@@ -215,7 +215,7 @@ Result<catalog::TablePtr> AdminCall::FindRelation(const Place& place) {
 Status AdminCall::CheckVersion(uint64_t expected, uint64_t version) {
   if (expected == 0 || expected == version || repeats_) return Status();
   refused_ = true;
-  return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+  return SqlError(Code::kConflict, sqlstate::kObjectNotInPrerequisiteState,
                   "it has been changed: its version is {}, not {}", version, expected)
       .WithHint("Read it again.");
 }

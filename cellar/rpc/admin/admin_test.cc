@@ -196,8 +196,9 @@ TEST_F(AdminTest, Namespaces) {
   EXPECT_EQ(space.zone().byte_quota(), 1000);
   EXPECT_FALSE(space.zone().has_row_quota());
   update.mutable_namespace_()->set_version(space.version() + 1);
-  EXPECT_EQ(Call(&Admin::Stub::UpdateNamespace, update, &space), "40001");
+  EXPECT_EQ(Call(&Admin::Stub::UpdateNamespace, update, &space), "55000");
   EXPECT_EQ(code_, grpc::StatusCode::ABORTED);
+  EXPECT_FALSE(detail_.retryable());
   update.mutable_update_mask()->add_paths("id");
   EXPECT_EQ(Call(&Admin::Stub::UpdateNamespace, update, &space), "22023");
 
@@ -302,7 +303,7 @@ TEST_F(AdminTest, TablesAsTheyAreAskedFor) {
   EXPECT_EQ(table_.layout(), v1::LAYOUT_ROW);
   EXPECT_EQ(table_.comment(), "others");
   EXPECT_FALSE(table_.zone().has_write_rate());
-  EXPECT_EQ(Call(&Admin::Stub::UpdateTable, update, &table_), "40001");
+  EXPECT_EQ(Call(&Admin::Stub::UpdateTable, update, &table_), "55000");
   update.mutable_table()->clear_version();
   update.mutable_update_mask()->add_paths("columns");
   EXPECT_EQ(Call(&Admin::Stub::UpdateTable, update, &table_), "22023");

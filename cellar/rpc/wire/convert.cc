@@ -368,8 +368,9 @@ WriteResult TakeResult(const v1::WriteResult& message) {
 }
 
 bool IsRetryable(const Status& status) {
-  return status.code() == Code::kConflict || status.code() == Code::kUnavailable ||
-         status.sqlstate() == sqlstate::kTooManyConnections;
+  // A version that is not the one that was expected does not become it.
+  if (status.code() == Code::kConflict) return status.sqlstate() != kSchemaChanged;
+  return status.code() == Code::kUnavailable || status.sqlstate() == sqlstate::kTooManyConnections;
 }
 
 void PutError(const Status& status, v1::ErrorDetail* detail) {
