@@ -81,6 +81,8 @@ constexpr Definition kDefinitions[] = {
      "Sets the transaction isolation level of each new transaction."},
     {"default_transaction_read_only", Kind::kBool, "off", "", "", true, false,
      "Sets the default read-only status of new transactions."},
+    {"default_with_oids", Kind::kBool, "off", "", "", false, false,
+     "WITH OIDS is no longer supported; this can only be false."},
     {"effective_cache_size", Kind::kInt, "524288", "", "8kB", false, false,
      "Sets the planner's assumption about the total size of the data caches."},
     {"enable_bitmapscan", Kind::kBool, "on", "", "", false, false,
@@ -472,6 +474,9 @@ Status Settings::Assign(const std::string& key, std::string value) {
       if (!parsed) {
         return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
                         "parameter \"{}\" requires a Boolean value", shown);
+      }
+      if (key == "default_with_oids" && *parsed) {
+        return UnsupportedError("tables declared WITH OIDS are not supported");
       }
       value = *parsed ? "on" : "off";
       break;
