@@ -8,7 +8,6 @@
 // DIR must not exist; it is deleted at the end.
 #include <fmt/format.h>
 #include <sqlite3.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -38,15 +37,6 @@ struct Options {
   double seconds = 0.5;
   int repetitions = 5;
 };
-
-double CpuSeconds() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 std::string ColumnName(int at) {
   static constexpr const char* kNames[kColumns] = {"id",   "k",   "\"at\"", "price", "name",

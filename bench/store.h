@@ -68,6 +68,8 @@ class Store {
 
 [[noreturn]] void Die(const std::string& what);
 uint64_t BytesInDirectory(const std::string& path);
+// Of this process so far.
+double CpuSeconds();
 
 // Each takes an absent directory to make.
 std::unique_ptr<Store> OpenRocks(const std::string& directory, const Shape& shape);

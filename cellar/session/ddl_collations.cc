@@ -11,6 +11,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
 #include "cellar/session/discarding_sink.h"
+#include "cellar/session/table_texts.h"
 #include "cellar/sql/parser/deparse.h"
 #include "cellar/sql/parser/mentions.h"
 
@@ -181,25 +182,24 @@ Status Ddl::UpdateCollation(catalog::TableDescriptor next) {
   const auto is_old = [&](const std::vector<std::string>& parts) {
     return parts.back() == old->name && (parts.size() == 1 || parts.front() == old_schema);
   };
-  const auto retarget = [&](std::string* text) { *text = Retarget(*text, full, is_old); };
+  const catalog::NamespacePtr database = DatabaseOf(*before, *old);
   for (const catalog::TablePtr& listed : Catalog()->ListAllTables()) {
-    if (listed->kind == catalog::RelationKind::kView) {
+    const catalog::NamespacePtr its = DatabaseOf(*before, *listed);
+    const bool may_name = its != nullptr && database != nullptr && its->id == database->id;
+    if (may_name && listed->kind == catalog::RelationKind::kView) {
       const std::string text = Retarget(listed->view_sql, full, is_old);
       if (text != listed->view_sql) CELLAR_TRY(RewriteView(*listed, text));
     }
-    if (!catalog::HasCollation(*listed, made->oid())) continue;
     catalog::TableDescriptor table = *Catalog()->GetTable(listed->id);
-    catalog::ReplaceCollation(made->collation, &table);
-    for (catalog::ColumnDescriptor& column : table.columns) {
-      retarget(&column.default_sql);
-      retarget(&column.generated_sql);
-    }
-    for (catalog::CheckConstraint& check : table.checks) retarget(&check.expression);
-    for (catalog::IndexDescriptor& index : table.indexes) {
-      retarget(&index.predicate);
-      for (catalog::IndexColumn& part : index.key) retarget(&part.expression);
-    }
-    CELLAR_TRY(Editor().UpdateTable(std::move(table)).status());
+    bool changed = catalog::HasCollation(table, made->oid());
+    if (changed) catalog::ReplaceCollation(made->collation, &table);
+    ForEachText(&table, [&](std::string* text) {
+      if (!may_name || text->empty()) return;
+      std::string now = Retarget(*text, full, is_old);
+      changed |= now != *text;
+      *text = std::move(now);
+    });
+    if (changed) CELLAR_TRY(Editor().UpdateTable(std::move(table)).status());
   }
   return Status();
 }

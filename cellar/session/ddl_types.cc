@@ -8,6 +8,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
+#include "cellar/session/table_texts.h"
 #include "cellar/sql/parser/deparse.h"
 #include "cellar/sql/parser/mentions.h"
 #include "cellar/sql/parser/scan.h"
@@ -146,16 +147,7 @@ Status Ddl::UpdateType(catalog::TableDescriptor next) {
       const auto is_old = [&](const std::vector<std::string>& parts) {
         return parts.back() == old->name;
       };
-      const auto retarget = [&](std::string* text) { *text = Retarget(*text, name, is_old); };
-      for (catalog::ColumnDescriptor& column : table.columns) {
-        retarget(&column.default_sql);
-        retarget(&column.generated_sql);
-      }
-      for (catalog::CheckConstraint& check : table.checks) retarget(&check.expression);
-      for (catalog::IndexDescriptor& index : table.indexes) {
-        retarget(&index.predicate);
-        for (catalog::IndexColumn& part : index.key) retarget(&part.expression);
-      }
+      ForEachText(&table, [&](std::string* text) { *text = Retarget(*text, name, is_old); });
     }
     CELLAR_TRY(Editor().UpdateTable(std::move(table)).status());
   }
