@@ -3,6 +3,8 @@
 #include <cellar/table.h>
 
 #include <cstdio>
+#include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -29,9 +31,12 @@ cellar::Status Run(const char* directory) {
   for (std::thread& thread : threads) thread.join();
   for (const cellar::Status& status : statuses) CELLAR_TRY(status);
 
-  // The answer to the first call is lost, say: the second one does nothing.
+  // The answer to the first call is lost, say: the second one does nothing. Ids are remembered for
+  // a day, so each call that is meant anew needs one that was never used: a UUID, say.
+  std::random_device random;
+  const std::string id = "visit 4711, " + std::to_string(random()) + std::to_string(random());
   const cellar::Table::RowChange change{{"page"}, {{"hits", 1000}}};
-  const cellar::IncrementOptions once{.call = {.idempotency_id = "visit 4711, store of today"}};
+  const cellar::IncrementOptions once{.call = {.idempotency_id = id}};
   for (int attempt = 0; attempt < 2; ++attempt) {
     CELLAR_TRY_ASSIGN(auto result, counter->Increment(std::span(&change, 1), once));
     std::printf("repeated: %d\n", result.write.repeated ? 1 : 0);
