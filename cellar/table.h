@@ -58,11 +58,12 @@ struct CallOptions {
   // Null: the call is a transaction of its own, serializable, and runs again after conflicts.
   TableTransaction* transaction = nullptr;
   // Of a write that is a transaction of its own, 1 to 64 bytes: the first one with it that commits
-  // is the only one, later ones change nothing and answer what it did.
+  // is the only one, later ones change nothing and answer what it did. Each role has ids of its
+  // own; another kind of call, or one for another table, is refused (0B000).
   std::string idempotency_id = {};
   std::chrono::milliseconds timeout{0};  // 57014 beyond; 0: none
   const CancelToken* cancel = nullptr;   // borrowed; polled while the call or scan runs
-  // Not 0: 55000 when a column or index named here has changed its type or columns since.
+  // Not 0: 55000 when the table has changed since.
   uint64_t schema_version = 0;
   bool relaxed_durability = false;  // a crash of the machine may lose it
 };
