@@ -465,6 +465,10 @@ Status ScannerImpl::Open(KnownTable* known, const ScanOptions& options) {
   }
   // The order of rows tells of what orders them, and tokens say it. Without the right to read the
   // primary key, a scan by it shows no token.
+  const bool computed = std::any_of(order_ids_.begin(), order_ids_.end(),
+                                    [](codec::ColumnId id) { return id.value == 0; });
+  // Expressions and predicates may look at any column.
+  if (computed || !index->predicate.empty()) CELLAR_TRY(lease_->CheckSelect(known, known->all));
   for (size_t i = 0; i < order_ids_.size(); ++i) {
     if (order_ids_[i].value == 0) continue;
     Result<uint32_t> position = PositionOf(*known->schema, table_->FindColumn(order_ids_[i])->name);
