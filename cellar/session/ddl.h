@@ -31,8 +31,12 @@ class Ddl {
   Status Purge(const ast::OwnStmt& statement);
   Status SetDroppedOptions(const ast::OwnStmt& statement);
 
+  // In each step of a rewrite: defaults of columns that only the copy has follow their sequences'
+  // names.
+  Status NameSequences(const catalog::TableDescriptor& before, catalog::TableDescriptor* copy);
   // At the end of a rewrite, where *next takes the place of `before`: what goes with columns that
-  // it has no more, constraints and their own sequences, and CHECKs of `copy` on those it has anew.
+  // it has no more, constraints and their own sequences, and constraints of `copy` on those it has
+  // anew.
   Status FollowColumns(const catalog::TableDescriptor& before, const catalog::TableDescriptor& copy,
                        catalog::TableDescriptor* next, catalog::CatalogEditor* editor);
 
@@ -183,27 +187,50 @@ class Ddl {
   // ddl_alter.cc
   Status AlterTable(const ast::AlterTableStmt& statement);
   Status AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* table);
-  Status AddColumn(const ast::AlterTableCommand& command, catalog::TablePtr* table);
   Status DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr* table);
   Status ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr* table);
   Status AddConstraint(const ast::AlterTableCommand& command, catalog::TablePtr* table);
   Status DropConstraint(const ast::AlterTableCommand& command, catalog::TablePtr* table);
   // The last that a statement does, if it may become a job's.
-  Status ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job);
+  Status ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job,
+                        bool cascade = false);
   // Stores `next` and writes the rows of *table, which it becomes, anew.
-  // `next` has the column, and gets the constraints that stand beside it.
-  Status AddColumnByJob(catalog::TableDescriptor next,
-                        std::span<const ast::Constraint* const> constraints,
-                        catalog::ColumnId column, const catalog::TablePtr& table);
-  Status RewriteTable(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job);
+  Status RewriteTable(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job,
+                      bool cascade = false);
   // As RowConverter has it, in the transaction.
   Status RewriteRows(const catalog::TablePtr& from, const catalog::TablePtr& to,
                      catalog::ColumnId column, const std::string& expression);
   Status VerifyNotNull(const catalog::TablePtr& table, catalog::ColumnId column);
   Status VerifyCheck(const catalog::TablePtr& table, const catalog::CheckConstraint& check);
-  Status VerifyForeignKey(const catalog::TablePtr& table, const catalog::ForeignKey& key);
+  // `row`: this one, of living columns, in the place of all.
+  Status VerifyForeignKey(const catalog::TablePtr& table, const catalog::ForeignKey& key,
+                          RowBatch* row = nullptr);
   Status ForEachBatch(const catalog::TablePtr& table,
                       const std::function<Status(RowBatch*)>& visit);
+
+  // ddl_add_column.cc
+  Status AddColumn(const ast::AlterTableCommand& command, catalog::TablePtr* table);
+  // Below, the new column stands last; `constraints` are those beside it.
+  Status VerifyInitialValue(const catalog::TablePtr& table, const catalog::TableDescriptor& next,
+                            std::span<const ast::Constraint* const> constraints);
+  Result<bool> NeedsJob(const catalog::TableDescriptor& next,
+                        std::span<const ast::Constraint* const> constraints);
+  Status AddColumnByJob(catalog::TableDescriptor next,
+                        std::span<const ast::Constraint* const> constraints,
+                        catalog::ColumnId column, const catalog::TablePtr& table);
+  Status AddToNewColumn(const ast::Constraint& constraint, const std::string& name,
+                        catalog::TablePtr* table);
+  Status VerifyNewReference(const catalog::TablePtr& table, const catalog::ForeignKey& key);
+  // Does every row keep the check, whatever stands in other columns? nullopt: they count, or it
+  // changes from row to row.
+  Result<std::optional<bool>> HoldsOfAll(const ast::Expr& check,
+                                         const catalog::TableDescriptor& table);
+  static bool IsVolatile(const sql::Expr& expr);
+  // Of the table's rows, at most so many, which is all that is read.
+  Result<uint64_t> CountRows(const catalog::TablePtr& table, uint64_t most);
+  // Who began before the key was there must not delete rows of the other table: a new version
+  // refuses those commits.
+  Status AnnounceReference(const catalog::ForeignKey& key, catalog::TableId referencing);
 
   // ddl_index.cc
   Status CreateIndex(const ast::CreateIndexStmt& statement);
@@ -323,8 +350,15 @@ class Ddl {
   // rewrite_job.cc
   // A job makes *table into `next`, whose indexes have new ids. `column`: computed by `expression`,
   // as RowConverter does.
+  // `cascade`: foreign keys that need a key which goes, go with it.
   Status RewriteByJob(catalog::TableDescriptor next, const catalog::TablePtr& table,
-                      catalog::ColumnId column, const std::string& expression);
+                      catalog::ColumnId column, const std::string& expression,
+                      bool cascade = false);
+  Status TakeSequences(const catalog::TableDescriptor& before, catalog::TableDescriptor* next,
+                       catalog::CatalogEditor* editor);
+  Status TakeReferences(const catalog::TableDescriptor& before,
+                        const catalog::TableDescriptor& copy, catalog::TableDescriptor* next,
+                        catalog::CatalogEditor* editor);
   // 55006 while an index of the table is being built.
   Status RefuseDuringBuild(const catalog::TableDescriptor& table);
   Status ValidateConstraint(const ast::AlterTableCommand& command, catalog::TablePtr* table);
@@ -357,6 +391,12 @@ char DefaultLetterKind(char stored, bool* global);
 // its own write, is the caller's.
 Status RemoveWithData(catalog::CatalogEditor* editor, table::Access* access,
                       const catalog::TableDescriptor& table);
+
+// If there is a new primary index in front of the old one, which held the hidden row id.
+void DropHiddenPrimary(catalog::TableDescriptor* table);
+// Gives every index a new id, since all entries will be written anew, and takes key columns out of
+// their groups.
+void PrepareCopy(catalog::TableDescriptor* table);
 
 ast::QualifiedName NameOf(const ast::ObjectName& object);
 // A type as stored expressions name it: FormatType, but with keywords quoted. ddl_types.cc.

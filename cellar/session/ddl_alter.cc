@@ -40,14 +40,6 @@ bool Uses(const catalog::IndexDescriptor& index, catalog::ColumnId column) {
          std::find(index.stored.begin(), index.stored.end(), column) != index.stored.end();
 }
 
-// Every index gets a new id: its entries will be written anew.
-void RenewIndexes(catalog::TableDescriptor* table) {
-  for (catalog::IndexDescriptor& index : table->indexes) {
-    index.id = catalog::IndexId{table->next_index_id};
-    table->next_index_id += index.primary ? codec::kIndexIdsOfPrimary : 1;
-  }
-}
-
 }  // namespace
 
 Status Ddl::AlterTable(const ast::AlterTableStmt& statement) {
@@ -226,126 +218,6 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
   return UnsupportedError("this form of ALTER TABLE is not supported");
 }
 
-Result<Value> Ddl::EvaluateDefault(const std::string& sql, Type type, bool* is_volatile) {
-  *is_volatile = false;
-  if (sql.empty()) return Value(type, Datum());
-  CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, sql::ParseExpression(sql));
-  sql::PlannerContext context = s_.MakePlannerContext({});
-  sql::EvalContext eval;
-  Arena arena;
-  s_.SetUpContext(&eval);
-  eval.set_arena(&arena);
-  context.fold = &eval;
-  CELLAR_TRY_ASSIGN(sql::ExprPtr bound, sql::BindTableExpression(*parsed, nullptr, type, context));
-  sql::VisitExpr(*bound, [is_volatile](const sql::Expr& part) {
-    if (part.kind == sql::ExprKind::kCall &&
-        part.function->volatility == sql::Volatility::kVolatile) {
-      *is_volatile = true;
-    }
-  });
-  if (*is_volatile) return Value(type, Datum());
-  CELLAR_TRY_ASSIGN(Datum value, sql::EvalScalar(*bound, eval));
-  return Value(type, value);
-}
-
-Status Ddl::AddColumn(const ast::AlterTableCommand& command, catalog::TablePtr* table) {
-  const ast::ColumnDef& definition = *command.column;
-  if ((*table)->FindColumn(definition.name) != nullptr) {
-    if (command.if_exists) {
-      return Notice(Severity::kNotice, sqlstate::kDuplicateColumn,
-                    fmt::format("column \"{}\" of relation \"{}\" already exists, skipping",
-                                definition.name, (*table)->name));
-    }
-    return SqlError(Code::kExists, sqlstate::kDuplicateColumn,
-                    "column \"{}\" of relation \"{}\" already exists", definition.name,
-                    (*table)->name);
-  }
-  catalog::TableDescriptor next = **table;
-  Target target{next.parent, next.name, next.temporary};
-  int serial = 0;
-  CELLAR_TRY_ASSIGN(catalog::ColumnDescriptor column,
-                    MakeColumn(definition, target, next.name, &serial));
-  column.id = catalog::ColumnId{next.next_column_id++};
-  const catalog::ColumnId id = column.id;
-  next.columns.push_back(std::move(column));
-  for (ast::GroupChange to : command.groups) {
-    to.columns = {definition.name};
-    CELLAR_TRY(ChangeGroups({to}, &next));
-  }
-
-  // Column properties first; keys and references need the column to exist in the stored table.
-  std::vector<const ast::Constraint*> later;
-  for (const ast::Constraint& constraint : definition.constraints) {
-    catalog::ColumnDescriptor& added = next.columns.back();
-    switch (constraint.kind) {
-      case ast::ConstraintKind::kNotNull: added.not_null = true; break;
-      case ast::ConstraintKind::kDefault: CELLAR_TRY(SetDefault(*constraint.expr, &added)); break;
-      case ast::ConstraintKind::kGenerated:
-        CELLAR_TRY(CheckExpression(*constraint.expr, &next, added.type));
-        added.generated_sql = sql::DeparseExpr(*constraint.expr);
-        break;
-      case ast::ConstraintKind::kNull:
-      case ast::ConstraintKind::kIdentity: break;
-      default: later.push_back(&constraint);
-    }
-  }
-  catalog::ColumnDescriptor& added = next.columns.back();
-  bool is_volatile = false;
-  CELLAR_TRY_ASSIGN(Value initial, EvaluateDefault(added.default_sql, added.type, &is_volatile));
-  const bool rewrite = is_volatile || !added.generated_sql.empty();
-  const bool not_null = added.not_null;
-  if (!rewrite) added.initial_value = initial;
-  if (rewrite) {
-    CELLAR_TRY(RefuseDuringBuild(**table));
-    bool by_job = added.sequence.value == 0 &&
-                  std::none_of(later.begin(), later.end(), [](const ast::Constraint* constraint) {
-                    return constraint->kind == ast::ConstraintKind::kForeignKey;
-                  });
-    if (by_job) {
-      CELLAR_TRY_ASSIGN(by_job, WantsJob(**table));
-    }
-    if (by_job) return AddColumnByJob(std::move(next), later, id, *table);
-    RenewIndexes(&next);
-  }
-  CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
-  if (rewrite) CELLAR_TRY(RewriteRows(*table, made, id, ""));
-  if (not_null && !rewrite && initial.is_null()) CELLAR_TRY(VerifyNotNull(made, id));
-  *table = made;
-  if (made->FindColumn(id)->sequence.value != 0) {
-    CELLAR_TRY(OwnSequence(made->FindColumn(id)->sequence, made->id, id));
-  }
-  for (const ast::Constraint* constraint : later) {
-    catalog::TableDescriptor with = **table;
-    std::vector<PendingForeignKey> foreign_keys;
-    ast::ColumnDef only;
-    if (constraint->kind == ast::ConstraintKind::kForeignKey) {
-      CELLAR_TRY_ASSIGN(catalog::ForeignKey key,
-                        MakeForeignKey(*constraint, {definition.name}, with));
-      CELLAR_TRY(VerifyForeignKey(*table, key));
-      with.foreign_keys.push_back(std::move(key));
-      CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(with)));
-    } else if (constraint->kind == ast::ConstraintKind::kCheck) {
-      CELLAR_TRY(AddCheck(*constraint, definition.name, &with));
-      CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(with)));
-      CELLAR_TRY(VerifyCheck(*table, (*table)->checks.back()));
-    } else if (constraint->kind == ast::ConstraintKind::kUnique) {
-      CELLAR_TRY(AddKey(*constraint, {definition.name}, &with));
-      CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(with)));
-      CELLAR_TRY(s_.transaction->access->BuildIndex(*table, (*table)->indexes.back().id));
-    } else if (constraint->kind == ast::ConstraintKind::kPrimaryKey) {
-      CELLAR_TRY(VerifyNotNull(*table, id));
-      CELLAR_TRY(AddKey(*constraint, {definition.name}, &with));
-      CELLAR_TRY(ReplacePrimary(std::move(with), table, false));
-    } else {
-      return UnsupportedError("this column constraint is not supported");
-    }
-  }
-  return Status();
-}
-
-namespace {
-
-// If there is a new primary index in front of the old one, which held the hidden row id.
 void DropHiddenPrimary(catalog::TableDescriptor* table) {
   if (table->indexes.size() < 2 || !table->indexes[1].primary) return;
   for (const catalog::IndexColumn& part : table->indexes[1].key) {
@@ -356,47 +228,30 @@ void DropHiddenPrimary(catalog::TableDescriptor* table) {
   table->indexes.erase(table->indexes.begin() + 1);
 }
 
-void TakeKeyOutOfGroups(catalog::TableDescriptor* table) {
+void PrepareCopy(catalog::TableDescriptor* table) {
   for (const catalog::IndexColumn& part : table->primary().key) {
     for (catalog::ColumnGroup& group : table->groups) std::erase(group.columns, part.column);
   }
+  for (catalog::IndexDescriptor& index : table->indexes) {
+    index.id = catalog::IndexId{table->next_index_id};
+    table->next_index_id += index.primary ? codec::kIndexIdsOfPrimary : 1;
+  }
 }
-
-}  // namespace
 
 // `next` has its new primary index in front of the old one, which held the hidden row id.
-Status Ddl::ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job) {
+Status Ddl::ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job,
+                           bool cascade) {
   DropHiddenPrimary(&next);
-  return RewriteTable(std::move(next), table, may_job);
+  return RewriteTable(std::move(next), table, may_job, cascade);
 }
 
-Status Ddl::AddColumnByJob(catalog::TableDescriptor next,
-                           std::span<const ast::Constraint* const> constraints,
-                           catalog::ColumnId column, const catalog::TablePtr& table) {
-  const std::string name = next.columns.back().name;
-  for (const ast::Constraint* constraint : constraints) {
-    if (constraint->kind == ast::ConstraintKind::kCheck) {
-      CELLAR_TRY(AddCheck(*constraint, name, &next));
-    } else if (constraint->kind == ast::ConstraintKind::kUnique ||
-               constraint->kind == ast::ConstraintKind::kPrimaryKey) {
-      CELLAR_TRY(AddKey(*constraint, {name}, &next));
-    } else {
-      return UnsupportedError("this column constraint is not supported");
-    }
-  }
-  DropHiddenPrimary(&next);
-  TakeKeyOutOfGroups(&next);
-  RenewIndexes(&next);
-  return RewriteByJob(std::move(next), table, column, "");
-}
-
-Status Ddl::RewriteTable(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job) {
+Status Ddl::RewriteTable(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job,
+                         bool cascade) {
   CELLAR_TRY(RefuseDuringBuild(**table));
-  TakeKeyOutOfGroups(&next);
-  RenewIndexes(&next);
+  PrepareCopy(&next);
   if (may_job) {
     CELLAR_TRY_ASSIGN(const bool by_job, WantsJob(**table));
-    if (by_job) return RewriteByJob(std::move(next), *table, {}, "");
+    if (by_job) return RewriteByJob(std::move(next), *table, {}, "", cascade);
   }
   CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
   CELLAR_TRY(RewriteRows(*table, made, {}, ""));
@@ -425,7 +280,12 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
     return NoColumn(command.name, next.name);
   }
   const catalog::ColumnId id = column->id;
-  bool references_itself = false;
+  const bool in_primary = Uses(next.primary(), id);
+  // Asked before anything is written. A job takes the foreign keys with the column.
+  bool by_job = in_primary;
+  if (by_job) {
+    CELLAR_TRY_ASSIGN(by_job, WantsJob(**table));
+  }
   for (const catalog::TablePtr& other : Catalog()->ListReferencing((*table)->id)) {
     for (const catalog::ForeignKey& key : other->foreign_keys) {
       if (key.referenced_table != (*table)->id ||
@@ -441,11 +301,8 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
                                     key.name, other->name, command.name, next.name))
             .WithHint("Use DROP ... CASCADE to drop the dependent objects too.");
       }
-      if (other->id == next.id) {
-        references_itself = true;
-        continue;
-      }
-      catalog::TableDescriptor changed = *other;
+      if (other->id == next.id || by_job) continue;
+      catalog::TableDescriptor changed = *Catalog()->GetTable(other->id);
       changed.foreign_keys.erase(
           std::remove_if(
               changed.foreign_keys.begin(), changed.foreign_keys.end(),
@@ -474,14 +331,17 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
     if (CheckExpression(*expr, &without, MakeType(TypeId::kBool)).ok()) checks.push_back(check);
   }
   next.checks = std::move(checks);
-  next.foreign_keys.erase(std::remove_if(next.foreign_keys.begin(), next.foreign_keys.end(),
-                                         [id](const catalog::ForeignKey& key) {
-                                           return std::find(key.columns.begin(), key.columns.end(),
-                                                            id) != key.columns.end();
-                                         }),
-                          next.foreign_keys.end());
+  next.foreign_keys.erase(
+      std::remove_if(next.foreign_keys.begin(), next.foreign_keys.end(),
+                     [id, &next](const catalog::ForeignKey& key) {
+                       const auto has = [id](const auto& columns) {
+                         return std::find(columns.begin(), columns.end(), id) != columns.end();
+                       };
+                       return has(key.columns) ||
+                              (key.referenced_table == next.id && has(key.referenced_columns));
+                     }),
+      next.foreign_keys.end());
   const catalog::TableId sequence = column->sequence;
-  const bool in_primary = Uses(next.primary(), id);
   std::vector<catalog::IndexId> cleared;
   for (size_t i = 1; i < next.indexes.size();) {
     CELLAR_TRY_ASSIGN(const bool mentioned, IndexMentions(next.indexes[i], command.name));
@@ -501,11 +361,7 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
   if (in_primary) {
     // The table falls back to a hidden row id.
     AddHiddenRowId(&next);
-    bool by_job = !references_itself;
-    if (by_job) {
-      CELLAR_TRY_ASSIGN(by_job, WantsJob(**table));
-    }
-    if (by_job) return ReplacePrimary(std::move(next), table, true);
+    if (by_job) return ReplacePrimary(std::move(next), table, true, command.cascade);
     CELLAR_TRY(ReplacePrimary(std::move(next), table, false));
   } else {
     for (catalog::IndexId index : cleared)
@@ -613,7 +469,7 @@ Status Ddl::ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr*
   }
   CELLAR_TRY(RecheckIndexes(next));
   CELLAR_TRY(RefuseDuringBuild(**table));
-  RenewIndexes(&next);
+  PrepareCopy(&next);
   const std::string expression =
       command.expr == nullptr ? std::string() : sql::DeparseExpr(*command.expr);
   CELLAR_TRY_ASSIGN(const bool by_job, WantsJob(**table));
@@ -668,6 +524,7 @@ Status Ddl::AddConstraint(const ast::AlterTableCommand& command, catalog::TableP
         return ValidateByJob(std::move(next), name, oid, {}, true);
       }
       if (!constraint.not_valid) CELLAR_TRY(VerifyForeignKey(*table, key));
+      CELLAR_TRY(AnnounceReference(key, next.id));
       next.foreign_keys.push_back(std::move(key));
       CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
       return Status();
@@ -703,6 +560,11 @@ Status Ddl::DropConstraint(const ast::AlterTableCommand& command, catalog::Table
     return SqlError(Code::kNotFound, sqlstate::kUndefinedObject,
                     "constraint \"{}\" of relation \"{}\" does not exist", command.name, next.name);
   }
+  // Asked before anything is written. A job takes the foreign keys with the key.
+  bool by_job = index->primary;
+  if (by_job) {
+    CELLAR_TRY_ASSIGN(by_job, WantsJob(**table));
+  }
   for (const catalog::TablePtr& other : Catalog()->ListReferencing(next.id)) {
     catalog::TableDescriptor changed = *other;
     for (size_t i = 0; i < changed.foreign_keys.size();) {
@@ -728,7 +590,7 @@ Status Ddl::DropConstraint(const ast::AlterTableCommand& command, catalog::Table
       }
       changed.foreign_keys.erase(changed.foreign_keys.begin() + static_cast<ptrdiff_t>(i));
     }
-    if (changed.foreign_keys.size() == other->foreign_keys.size()) continue;
+    if (by_job || changed.foreign_keys.size() == other->foreign_keys.size()) continue;
     if (other->id == next.id)
       next.foreign_keys = changed.foreign_keys;
     else
@@ -737,7 +599,7 @@ Status Ddl::DropConstraint(const ast::AlterTableCommand& command, catalog::Table
   if (index->primary) {
     next.indexes.erase(index);
     AddHiddenRowId(&next);
-    return ReplacePrimary(std::move(next), table, true);
+    return ReplacePrimary(std::move(next), table, by_job, command.cascade);
   }
   const catalog::IndexId id = index->id;
   next.indexes.erase(index);
@@ -811,17 +673,14 @@ Status Ddl::VerifyCheck(const catalog::TablePtr& table, const catalog::CheckCons
                       evaluator.Eval(*batch, sql::Selection{nullptr, batch->size()}, eval));
     for (size_t row = 0; row < batch->size(); ++row) {
       if (holds->IsNull(row) || holds->ints()[row] != 0) continue;
-      return SqlError(Code::kConstraint, sqlstate::kCheckViolation,
-                      "check constraint \"{}\" of relation \"{}\" is violated by some row",
-                      check.name, table->name)
-          .WithTable("", table->name)
-          .WithConstraint(check.name);
+      return BreaksCheck(check.name, *table);
     }
     return Status();
   });
 }
 
-Status Ddl::VerifyForeignKey(const catalog::TablePtr& table, const catalog::ForeignKey& key) {
+Status Ddl::VerifyForeignKey(const catalog::TablePtr& table, const catalog::ForeignKey& key,
+                             RowBatch* row) {
   catalog::TablePtr referenced =
       key.referenced_table.value == 0 ? table : Catalog()->GetTable(key.referenced_table);
   const catalog::IndexDescriptor* found = nullptr;
@@ -857,7 +716,7 @@ Status Ddl::VerifyForeignKey(const catalog::TablePtr& table, const catalog::Fore
   spec.table = referenced;
   spec.index = found->id;
   for (const catalog::IndexColumn& part : found->key) spec.columns.push_back(part.column);
-  return ForEachBatch(table, [&](RowBatch* batch) -> Status {
+  const auto visit = [&](RowBatch* batch) -> Status {
     RowBatch keys, rows;
     keys.Reset(types);
     for (size_t row = 0; row < batch->size(); ++row) {
@@ -890,7 +749,8 @@ Status Ddl::VerifyForeignKey(const catalog::TablePtr& table, const catalog::Fore
                                 JoinNames(names, ", "), JoinNames(texts, ", "), referenced->name))
         .WithTable("", table->name)
         .WithConstraint(key.name);
-  });
+  };
+  return row != nullptr ? visit(row) : ForEachBatch(table, visit);
 }
 
 }  // namespace cellar::session

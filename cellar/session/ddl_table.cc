@@ -456,7 +456,7 @@ Status Ddl::AddColumnConstraints(const ast::ColumnDef& definition, catalog::Tabl
         column->generated_sql = sql::DeparseExpr(*constraint.expr);
         break;
       case ast::ConstraintKind::kCheck:
-        CELLAR_TRY(AddCheck(constraint, column->name, table));
+        CELLAR_TRY(AddTableConstraint(constraint, table, foreign_keys));
         break;
       case ast::ConstraintKind::kPrimaryKey:
       case ast::ConstraintKind::kUnique:
@@ -491,6 +491,7 @@ Status Ddl::AddTableConstraint(const ast::Constraint& constraint, catalog::Table
       std::string column;
       int used = 0;
       for (const catalog::ColumnDescriptor& candidate : table->columns) {
+        if (candidate.dropped) continue;
         catalog::TableDescriptor without = *table;
         without.columns.erase(
             std::remove_if(without.columns.begin(), without.columns.end(),
@@ -661,6 +662,7 @@ Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
     std::vector<std::string> columns = pending.constraint->columns;
     if (columns.empty()) columns.push_back(table.FindColumn(pending.key.columns[0])->name);
     CELLAR_TRY_ASSIGN(catalog::ForeignKey key, MakeForeignKey(*pending.constraint, columns, table));
+    CELLAR_TRY(AnnounceReference(key, table.id));
     table.foreign_keys.push_back(std::move(key));
   }
   CELLAR_TRY(MakeGroups(statement.groups, statement.options, &table));

@@ -33,6 +33,7 @@ std::string EncodeJob(const Job& job) {
   out.set_detached(job.detached);
   out.set_copy(job.copy);
   out.set_expression(job.expression);
+  out.set_cascade(job.cascade);
   out.set_copy_rows(job.copy_rows);
   out.set_copy_bytes(job.copy_bytes);
   for (const auto& [name, value] : job.settings) (*out.mutable_settings())[name] = value;
@@ -82,6 +83,7 @@ Result<Job> DecodeJob(std::string_view bytes) {
   job.detached = in.detached();
   job.copy = in.copy();
   job.expression = in.expression();
+  job.cascade = in.cascade();
   job.copy_rows = in.copy_rows();
   job.copy_bytes = in.copy_bytes();
   for (const auto& [name, value] : in.settings()) job.settings[name] = value;

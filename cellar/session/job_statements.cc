@@ -183,14 +183,7 @@ Status Ddl::ValidateByJob(catalog::TableDescriptor next, const std::string& cons
   job.remove_on_failure = remove_on_failure;
   job.object = fmt::format("constraint \"{}\" of table \"{}\"", constraint, next.name);
   for (const catalog::ForeignKey& key : next.foreign_keys) {
-    if (key.oid != oid || key.referenced_table.value == 0 || key.referenced_table == next.id) {
-      continue;
-    }
-    // Who began before the key was there must not delete rows of the other table: a new version
-    // refuses those commits.
-    if (const catalog::TablePtr other = Catalog()->GetTable(key.referenced_table)) {
-      CELLAR_TRY(Editor().UpdateTable(*other).status());
-    }
+    if (key.oid == oid) CELLAR_TRY(AnnounceReference(key, next.id));
   }
   CELLAR_TRY(Editor().UpdateTable(std::move(next)).status());
   return StartJobs({&job, 1});

@@ -302,8 +302,7 @@ void JobService::Forget() {
   (void)writer->Commit();
 }
 
-Status JobService::Edit(const Job& job,
-                        const std::function<Status(catalog::TableDescriptor*)>& change) {
+Status JobService::Edit(const Job& job, const Change& change) {
   Database::Impl& db = *database_->impl();
   for (int conflicts = 0;; ++conflicts) {
     auto once = [&]() -> Status {
@@ -315,7 +314,7 @@ Status JobService::Edit(const Job& job,
                                                                             : JobTargetGone(job);
       }
       catalog::TableDescriptor next = *table;
-      CELLAR_TRY(change(&next));
+      CELLAR_TRY(change(&next, &editor));
       CELLAR_TRY(editor.UpdateTable(std::move(next)).status());
       CELLAR_TRY(writer->Put(JobKey(job.id), EncodeJob(job)));
       CELLAR_TRY_ASSIGN(const uint64_t version, writer->Commit());
@@ -537,7 +536,7 @@ Status JobService::Validate(Job* job) {
       bool changed = false;
       Job done = *job;
       End(&done, JobState::kDone);
-      status = Edit(done, [&](catalog::TableDescriptor* next) -> Status {
+      status = Edit(done, [&](catalog::TableDescriptor* next, catalog::CatalogEditor*) -> Status {
         changed = next->version != table->version;
         if (changed) return MakeError(Code::kInvalid, "the table has changed");
         const auto is_it = [job](const auto& candidate) {
@@ -580,33 +579,71 @@ Status JobService::Undo(Job* job) {
   return Clear(job);
 }
 
+std::vector<catalog::TablePtr> JobService::OwnSequences(const Job& job) {
+  std::vector<catalog::TablePtr> found;
+  if (job.kind != JobKind::kRewrite || job.copy.empty()) return found;
+  const Result<catalog::TableDescriptor> copy = catalog::DecodeTable(job.copy);
+  if (!copy.ok()) return found;
+  const catalog::SnapshotPtr catalog = database_->impl()->catalog->Current();
+  for (const catalog::ColumnDescriptor& column : copy->columns) {
+    const catalog::TablePtr sequence = catalog->GetTable(column.sequence);
+    // Those of other columns are owned already.
+    if (sequence == nullptr || column.dropped || sequence->sequence.owner_table.value != 0)
+      continue;
+    found.push_back(sequence);
+  }
+  return found;
+}
+
+Status JobService::RemoveSequences(const std::vector<catalog::TablePtr>& sequences,
+                                   const Job& job) {
+  Database::Impl& db = *database_->impl();
+  const std::unique_ptr<kv::Transaction> writer = db.engine->Begin();
+  catalog::CatalogEditor editor(db.catalog.get(), writer.get());
+  for (const catalog::TablePtr& sequence : sequences) {
+    CELLAR_TRY(editor.RemoveTable(sequence->id));
+  }
+  CELLAR_TRY(writer->Put(JobKey(job.id), EncodeJob(job)));
+  CELLAR_TRY_ASSIGN(const uint64_t version, writer->Commit());
+  db.catalog->Publish(editor, version);
+  return Status();
+}
+
 Status JobService::Detach(Job* job) {
   Database::Impl& db = *database_->impl();
   Job next = *job;
   next.detached = true;
+  const std::vector<catalog::TablePtr> own = OwnSequences(*job);
   Status status;
   if (db.catalog->Current()->GetTable(job->table) == nullptr) {
     if (db.catalog->Current()->GetDroppedTable(job->table) != nullptr) return JobTableInBin();
-    status = Put(next);
+    // It was purged; what it would have had stands beside it.
+    status = RemoveSequences(own, next);
   } else {
-    status = Edit(next, [job](catalog::TableDescriptor* table) -> Status {
-      if (job->kind == JobKind::kBuildIndex || job->kind == JobKind::kOldBuild) {
-        std::erase_if(table->indexes, [job](const catalog::IndexDescriptor& index) {
-          return index.id == job->index && index.job == job->id;
+    status =
+        Edit(next, [&](catalog::TableDescriptor* table, catalog::CatalogEditor* editor) -> Status {
+          if (job->kind == JobKind::kBuildIndex || job->kind == JobKind::kOldBuild) {
+            std::erase_if(table->indexes, [job](const catalog::IndexDescriptor& index) {
+              return index.id == job->index && index.job == job->id;
+            });
+          } else if (job->kind == JobKind::kRewrite) {
+            if (table->job == job->id) table->job = 0;
+            for (const catalog::TablePtr& sequence : own) {
+              if (editor->snapshot()->GetTable(sequence->id) == nullptr) continue;
+              CELLAR_TRY(editor->RemoveTable(sequence->id));
+            }
+          } else if (job->remove_on_failure) {
+            const auto is_it = [job](const auto& candidate) {
+              return candidate.oid == job->constraint_oid;
+            };
+            std::erase_if(table->checks, is_it);
+            std::erase_if(table->foreign_keys, is_it);
+          }
+          return Status();
         });
-      } else if (job->kind == JobKind::kRewrite) {
-        if (table->job == job->id) table->job = 0;
-      } else if (job->remove_on_failure) {
-        const auto is_it = [job](const auto& candidate) {
-          return candidate.oid == job->constraint_oid;
-        };
-        std::erase_if(table->checks, is_it);
-        std::erase_if(table->foreign_keys, is_it);
-      }
-      return Status();
-    });
   }
   CELLAR_TRY(std::move(status));
+  for (const catalog::TablePtr& sequence : own) db.sequences->Remove(sequence->storage_id());
   *job = std::move(next);
   JobStepPassed("detached");
   return Status();

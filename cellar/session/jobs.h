@@ -54,6 +54,7 @@ struct Job {
   int64_t created_micros = 0, ended_micros = 0;
   bool detached = false;
   std::string copy, expression;
+  bool cascade = false;  // of a rewrite: foreign keys that need a key which goes, go too
   int64_t copy_rows = 0, copy_bytes = 0;
   std::map<std::string, std::string> settings;
   Status error;
@@ -155,7 +156,12 @@ class JobService {
   Status Clear(Job* job);
   // One commit: `change` edits the table's descriptor, and the record becomes `job`. Conflicts are
   // tried again.
-  Status Edit(const Job& job, const std::function<Status(catalog::TableDescriptor*)>& change);
+  using Change = std::function<Status(catalog::TableDescriptor*, catalog::CatalogEditor*)>;
+  Status Edit(const Job& job, const Change& change);
+  // The sequences of columns that only the copy has, as they are now.
+  std::vector<catalog::TablePtr> OwnSequences(const Job& job);
+  // One commit, with the record.
+  Status RemoveSequences(const std::vector<catalog::TablePtr>& sequences, const Job& job);
   Status Put(const Job& job);
   void End(Job* job, JobState state);
   void Forget();

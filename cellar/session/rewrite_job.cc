@@ -46,25 +46,37 @@ catalog::TableDescriptor Replaced(const catalog::TableDescriptor& current,
   return next;
 }
 
-// A foreign key of another table that was added meanwhile and needs a key that goes.
-Status CheckReferences(const catalog::CatalogSnapshot& catalog,
-                       const catalog::TableDescriptor& next) {
-  for (const catalog::TablePtr& other : catalog.ListReferencing(next.id)) {
-    for (const catalog::ForeignKey& key : other->foreign_keys) {
-      if (key.referenced_table != next.id) continue;
-      const auto leads = [&key](const catalog::IndexDescriptor& index) {
-        return index.unique && index.predicate.empty() &&
-               index.key.size() == key.referenced_columns.size() &&
-               std::all_of(index.key.begin(), index.key.end(), [&key](const auto& part) {
-                 return std::find(key.referenced_columns.begin(), key.referenced_columns.end(),
-                                  part.column) != key.referenced_columns.end();
-               });
-      };
-      if (std::any_of(next.indexes.begin(), next.indexes.end(), leads)) continue;
+// Has the table a key that the foreign key can refer to?
+bool HasKeyFor(const catalog::TableDescriptor& table, const catalog::ForeignKey& key) {
+  const auto leads = [&key](const catalog::IndexDescriptor& index) {
+    return index.unique && index.predicate.empty() &&
+           index.key.size() == key.referenced_columns.size() &&
+           std::all_of(index.key.begin(), index.key.end(), [&key](const auto& part) {
+             return std::find(key.referenced_columns.begin(), key.referenced_columns.end(),
+                              part.column) != key.referenced_columns.end();
+           });
+  };
+  return std::any_of(table.indexes.begin(), table.indexes.end(), leads);
+}
+
+// Foreign keys that need a key which *next has no more: they go, or are an error.
+Status FollowKeys(bool cascade, catalog::TableDescriptor* next, catalog::CatalogEditor* editor) {
+  const auto lost = [next](const catalog::ForeignKey& key) {
+    return key.referenced_table == next->id && !HasKeyFor(*next, key);
+  };
+  for (const catalog::TablePtr& other : editor->snapshot()->ListReferencing(next->id)) {
+    catalog::TableDescriptor changed = *other;
+    std::vector<catalog::ForeignKey>& keys =
+        other->id == next->id ? next->foreign_keys : changed.foreign_keys;
+    const auto first = std::find_if(keys.begin(), keys.end(), lost);
+    if (first == keys.end()) continue;
+    if (!cascade) {
       return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
-                      "constraint {} on table {} depends on a key of table {}", key.name,
-                      other->name, next.name);
+                      "constraint {} on table {} depends on a key of table {}", first->name,
+                      other->name, next->name);
     }
+    std::erase_if(keys, lost);
+    if (other->id != next->id) CELLAR_TRY(editor->UpdateTable(std::move(changed)).status());
   }
   return Status();
 }
@@ -85,9 +97,10 @@ Status Ddl::RefuseDuringBuild(const catalog::TableDescriptor& table) {
 }
 
 Status Ddl::RewriteByJob(catalog::TableDescriptor next, const catalog::TablePtr& table,
-                         catalog::ColumnId column, const std::string& expression) {
+                         catalog::ColumnId column, const std::string& expression, bool cascade) {
   CELLAR_TRY_ASSIGN(Job job, NewJob(*table));
   job.kind = JobKind::kRewrite;
+  job.cascade = cascade;
   job.column = column;
   job.expression = expression;
   job.object = fmt::format("table \"{}\"", table->name);
@@ -107,6 +120,71 @@ Status Ddl::RewriteByJob(catalog::TableDescriptor next, const catalog::TablePtr&
   marked.next_group_id = copy->next_group_id;
   CELLAR_TRY(Editor().UpdateTable(std::move(marked)).status());
   return StartJobs({&job, 1});
+}
+
+Status Ddl::NameSequences(const catalog::TableDescriptor& before, catalog::TableDescriptor* copy) {
+  for (catalog::ColumnDescriptor& column : copy->columns) {
+    if (column.dropped || column.sequence.value == 0 || before.FindColumn(column.id) != nullptr) {
+      continue;
+    }
+    const catalog::TablePtr sequence = Catalog()->GetTable(column.sequence);
+    if (sequence == nullptr) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedTable,
+                      "the sequence of column \"{}\" was dropped meanwhile", column.name);
+    }
+    column.default_sql = SequenceDefault(*sequence);
+  }
+  return Status();
+}
+
+// Sequences of new columns are owned by them, and go where the table is and to whom it belongs.
+Status Ddl::TakeSequences(const catalog::TableDescriptor& before, catalog::TableDescriptor* next,
+                          catalog::CatalogEditor* editor) {
+  for (catalog::ColumnDescriptor& column : next->columns) {
+    if (column.dropped || column.sequence.value == 0 || before.FindColumn(column.id) != nullptr) {
+      continue;
+    }
+    const catalog::TablePtr sequence = editor->snapshot()->GetTable(column.sequence);
+    if (sequence == nullptr) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedTable,
+                      "the sequence of column \"{}\" was dropped meanwhile", column.name);
+    }
+    catalog::TableDescriptor taken = *sequence;
+    taken.sequence.owner_table = next->id;
+    taken.sequence.owner_column = column.id;
+    taken.owner = next->owner;
+    if (taken.parent != next->parent) {
+      taken.parent = next->parent;
+      taken.name = FreeName(next->parent, taken.name);
+    }
+    CELLAR_TRY_ASSIGN(const catalog::TablePtr stored, editor->UpdateTable(std::move(taken)));
+    column.default_sql = SequenceDefault(*stored);
+  }
+  return Status();
+}
+
+// Foreign keys of new columns, which have NULL in all rows.
+Status Ddl::TakeReferences(const catalog::TableDescriptor& before,
+                           const catalog::TableDescriptor& copy, catalog::TableDescriptor* next,
+                           catalog::CatalogEditor* editor) {
+  for (const catalog::ForeignKey& key : copy.foreign_keys) {
+    if (before.FindColumn(key.columns.front()) != nullptr) continue;
+    for (const catalog::ForeignKey& other : next->foreign_keys) {
+      if (other.name != key.name) continue;
+      return SqlError(Code::kExists, sqlstate::kDuplicateObject,
+                      "constraint \"{}\" for relation \"{}\" already exists", key.name, next->name);
+    }
+    const bool own = key.referenced_table == next->id;
+    const catalog::TablePtr other = editor->snapshot()->GetTable(key.referenced_table);
+    if (!own && (other == nullptr || !HasKeyFor(*other, key))) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedObject,
+                      "what constraint \"{}\" references was dropped meanwhile", key.name);
+    }
+    next->foreign_keys.push_back(key);
+    // Who does not know of it must not delete rows of the other table.
+    if (!own) CELLAR_TRY(editor->UpdateTable(*other).status());
+  }
+  return Status();
 }
 
 Status Ddl::FollowColumns(const catalog::TableDescriptor& before,
@@ -145,6 +223,8 @@ Status Ddl::FollowColumns(const catalog::TableDescriptor& before,
     next->checks = std::move(kept);
   }
   if (!more) return Status();
+  CELLAR_TRY(TakeSequences(before, next, editor));
+  CELLAR_TRY(TakeReferences(before, copy, next, editor));
   for (const catalog::CheckConstraint& check : copy.checks) {
     // Others may have been dropped meanwhile.
     CELLAR_TRY_ASSIGN(const bool old, fits(check, before));
@@ -194,7 +274,7 @@ Status JobService::RewriteStep(Session::Impl* session, const catalog::TablePtr& 
     CELLAR_TRY(table::FinishRewrite(in, table, copy, progress));
     catalog::TableDescriptor replaced = Replaced(*table, *copy);
     CELLAR_TRY(Ddl(session, nullptr).FollowColumns(*table, *copy, &replaced, &editor));
-    CELLAR_TRY(CheckReferences(*editor.snapshot(), replaced));
+    CELLAR_TRY(FollowKeys(job->cascade, &replaced, &editor));
     CELLAR_TRY(editor.UpdateTable(replaced).status());
     next.copy.clear();
     End(&next, JobState::kDone);
@@ -208,14 +288,16 @@ Status JobService::RewriteStep(Session::Impl* session, const catalog::TablePtr& 
 
 Status JobService::RewriteIn(Session::Impl* session, Job* job) {
   Database::Impl& db = *database_->impl();
-  CELLAR_TRY_ASSIGN(catalog::TableDescriptor decoded, catalog::DecodeTable(job->copy));
-  const auto copy = std::make_shared<const catalog::TableDescriptor>(std::move(decoded));
+  CELLAR_TRY_ASSIGN(const catalog::TableDescriptor made, catalog::DecodeTable(job->copy));
   CELLAR_TRY(session->EnsureTransaction(false));
   return TakeSteps(
       job, {"copied some", 0, [&](StepSize size, uint64_t* changes) -> Status {
               const catalog::TablePtr table = db.catalog->Current()->GetTable(job->table);
               if (table == nullptr) return JobTableInBin();
               if (table->job != job->id) return JobTargetGone(*job);
+              catalog::TableDescriptor now = made;
+              CELLAR_TRY(Ddl(session, nullptr).NameSequences(*table, &now));
+              const auto copy = std::make_shared<const catalog::TableDescriptor>(std::move(now));
               return RewriteStep(session, table, copy, size.max_rows, size.finish, job, changes);
             }});
 }

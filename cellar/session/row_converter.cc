@@ -14,6 +14,14 @@ Status ContainsNulls(const std::string& column, const catalog::TableDescriptor& 
       .WithColumn(column);
 }
 
+Status BreaksCheck(const std::string& check, const catalog::TableDescriptor& table) {
+  return SqlError(Code::kConstraint, sqlstate::kCheckViolation,
+                  "check constraint \"{}\" of relation \"{}\" is violated by some row", check,
+                  table.name)
+      .WithTable("", table.name)
+      .WithConstraint(check);
+}
+
 Result<std::unique_ptr<RowConverter>> RowConverter::Make(Session::Impl* session,
                                                          const catalog::TablePtr& from,
                                                          const catalog::TablePtr& to,
@@ -31,6 +39,8 @@ Result<std::unique_ptr<RowConverter>> RowConverter::Make(Session::Impl* session,
     const size_t place = made->sources_.size();
     made->sources_.push_back(at == before.end() ? -1 : static_cast<int>(at - before.begin()));
     made->names_.push_back(now.name);
+    const bool known = at == before.end() && now.initial_value.has_value();
+    made->values_.push_back(known ? now.initial_value->datum() : Datum());
     if (now.id == column) {
       made->computed_ = static_cast<int>(place);
       made->type_ = now.type;
@@ -49,6 +59,11 @@ Result<std::unique_ptr<RowConverter>> RowConverter::Make(Session::Impl* session,
 Status RowConverter::Bind(Session::Impl* session, const catalog::TablePtr& from,
                           catalog::ColumnId column, const std::string& expression) {
   const int source = sources_[static_cast<size_t>(computed_)];
+  if (source < 0 && expression.empty() && to_->FindColumn(column)->initial_value.has_value()) {
+    session->SetUpContext(&eval_);
+    eval_.set_arena(&arena_);
+    return BindChecks(session, column);
+  }
   sql::PlannerContext context = session->MakePlannerContext({});
   session->SetUpContext(&eval_);
   eval_.set_arena(&arena_);
@@ -95,11 +110,7 @@ Status RowConverter::VerifyChecks(const RowBatch& rows) {
                       check->evaluator->Eval(rows, sql::Selection{nullptr, rows.size()}, eval_));
     for (size_t row = 0; row < rows.size(); ++row) {
       if (holds->IsNull(row) || holds->ints()[row] != 0) continue;
-      return SqlError(Code::kConstraint, sqlstate::kCheckViolation,
-                      "check constraint \"{}\" of relation \"{}\" is violated by some row",
-                      check->name, to_->name)
-          .WithTable("", to_->name)
-          .WithConstraint(check->name);
+      return BreaksCheck(check->name, *to_);
     }
   }
   return Status();
@@ -116,15 +127,15 @@ Status RowConverter::Convert(const RowBatch& from, RowBatch* to) {
   }
   for (size_t c = 0; c < sources_.size(); ++c) {
     ColumnVector& column = to->column(c);
-    if (static_cast<int>(c) == computed_) {
+    if (static_cast<int>(c) == computed_ && computed != nullptr) {
       for (size_t row = 0; row < from.size(); ++row) {
         column.Set(row, CopyDatum(computed->Get(row), type_, to->arena()));
       }
       continue;
     }
     for (size_t row = 0; row < from.size(); ++row) {
-      column.Set(
-          row, sources_[c] < 0 ? Datum() : from.column(static_cast<size_t>(sources_[c])).Get(row));
+      column.Set(row, sources_[c] < 0 ? values_[c]
+                                      : from.column(static_cast<size_t>(sources_[c])).Get(row));
     }
   }
   for (size_t c : without_nulls_) {

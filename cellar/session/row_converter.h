@@ -15,8 +15,8 @@ namespace cellar::session {
 class RowConverter {
  public:
   // Columns are those of the same id, but for `column`, if one is given: it is computed by
-  // `expression`, text over the columns of `from`; if that is empty, as `to` says of a new column,
-  // or by a cast.
+  // `expression`, text over the columns of `from`; if that is empty, as `to` says of a new column
+  // (its initial value, if it has one), or by a cast.
   static Result<std::unique_ptr<RowConverter>> Make(Session::Impl* session,
                                                     const catalog::TablePtr& from,
                                                     const catalog::TablePtr& to,
@@ -42,8 +42,9 @@ class RowConverter {
   Status VerifyChecks(const RowBatch& rows);
 
   catalog::TablePtr to_;
-  std::vector<int> sources_;  // of each column of `to`; -1: none
-  int computed_ = -1;         // of `to`
+  std::vector<int> sources_;   // of each column of `to`; -1: none
+  std::vector<Datum> values_;  // of each column of `to` without a source
+  int computed_ = -1;          // of `to`
   Type type_;
   std::vector<size_t> without_nulls_;  // of `to`: to be looked at
   std::vector<std::string> names_;
@@ -56,5 +57,6 @@ class RowConverter {
 
 // For ALTER TABLE and its job.
 Status ContainsNulls(const std::string& column, const catalog::TableDescriptor& table);
+Status BreaksCheck(const std::string& check, const catalog::TableDescriptor& table);
 
 }  // namespace cellar::session

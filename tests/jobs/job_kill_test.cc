@@ -222,6 +222,72 @@ TEST_F(JobKill, APartOfTheKeyIsDroppedWithAllThatNeedsIt) {
   });
 }
 
+constexpr const char* kSequences = "SELECT relname FROM pg_class WHERE relkind = 'S'";
+constexpr const char* kConstraints =
+    "SELECT conname FROM pg_constraint WHERE conrelid = 't'::regclass ORDER BY 1";
+
+TEST_F(JobKill, APartOfTheKeyTakesForeignKeysWithIt) {
+  const std::string with_part =
+      "DELETE FROM t WHERE id < 0; ALTER TABLE t ADD COLUMN c int NOT NULL DEFAULT 1,"
+      "ADD COLUMN up int; ALTER TABLE t ADD PRIMARY KEY (id, c);"
+      "ALTER TABLE t ADD CONSTRAINT itself FOREIGN KEY (up, c) REFERENCES t;"
+      "CREATE TABLE child (id int, c int, CONSTRAINT other FOREIGN KEY (id, c) REFERENCES t);"
+      "INSERT INTO child VALUES (1, 1)";
+  Store(StoreOf()).Run("ALTER TABLE t DROP CONSTRAINT t_pkey; " + with_part);
+  KillAtSteps("ALTER TABLE t DROP COLUMN c CASCADE", 0, kRewrite, [&](Store* store) {
+    EXPECT_THAT(store->Run(kShape), ElementsAre("40000|40000|40000|t"));
+    EXPECT_THAT(store->Run("SELECT conname FROM pg_constraint WHERE contype = 'f'"), IsEmpty());
+    store->Run("ALTER TABLE t DROP COLUMN up; DROP TABLE child; " + with_part);
+  });
+}
+
+TEST_F(JobKill, ColumnsComeWithTheirConstraintsAndSequences) {
+  Store(StoreOf()).Run("CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (5)");
+  struct Change {
+    const char* statement;
+    std::vector<std::string> constraints;
+    const char* values;  // so many different ones
+    size_t sequences;
+  };
+  const Change kChanges[] = {
+      {"ALTER TABLE t ADD COLUMN c serial CHECK (c > 0)", {"t_c_check", "t_pkey"}, "40000", 1},
+      {"ALTER TABLE t ADD COLUMN c bigint GENERATED ALWAYS AS IDENTITY UNIQUE",
+       {"t_c_key", "t_pkey"},
+       "40000",
+       1},
+      {"ALTER TABLE t ADD COLUMN c int UNIQUE REFERENCES p",
+       {"t_c_fkey", "t_c_key", "t_pkey"},
+       "0",
+       0},
+      {"ALTER TABLE t ADD COLUMN c int DEFAULT 5 CHECK (c + b >= 0)",
+       {"t_check", "t_pkey"},
+       "1",
+       0},
+  };
+  for (const Change& change : kChanges) {
+    SCOPED_TRACE(change.statement);
+    KillAtSteps(change.statement, 0, kRewrite, [&change](Store* store) {
+      EXPECT_THAT(store->Run(kShape), ElementsAre("40000|40000|40000|t"));
+      EXPECT_EQ(store->Run(kConstraints), change.constraints);
+      EXPECT_EQ(store->Run(kSequences).size(), change.sequences);
+      EXPECT_THAT(store->Run("SELECT count(DISTINCT c) FROM t WHERE id > 0"),
+                  ElementsAre(change.values));
+      store->Run("ALTER TABLE t DROP COLUMN c");
+      EXPECT_THAT(store->Run(kSequences), IsEmpty());
+    });
+  }
+}
+
+TEST_F(JobKill, AColumnThatFailsLeavesNoSequence) {
+  KillAtSteps("ALTER TABLE t ADD COLUMN c serial CHECK (c < 39000)", 3, kFailedRewrite,
+              [](Store* store) {
+                EXPECT_THAT(store->Run(kShape), ElementsAre("40000|40000|40000|t"));
+                EXPECT_THAT(store->Run(kSequences), IsEmpty());
+                EXPECT_THAT(store->Run(kConstraints), ElementsAre("t_pkey"));
+                EXPECT_EQ(store->KeysOfIndexes(), 0u);
+              });
+}
+
 TEST_F(JobKill, AFailedRewriteLeavesTheTable) {
   Store(StoreOf()).Run("UPDATE t SET b = 100000 WHERE id = 39000");
   KillAtSteps(
