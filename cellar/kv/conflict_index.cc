@@ -111,7 +111,6 @@ bool ConflictIndex::PointsUnchanged(const ReadSet& reads, uint64_t checked) cons
       if (found != sorted.end() && found->first == hash && found->second < version) return false;
     }
     if (counts[1] == 0) continue;
-    if (!reads.keeps_bounds()) return false;
     for (uint32_t i = 0; i < counts[0]; ++i) TakeString(&at);
     for (uint32_t i = 0; i < counts[1]; ++i) {
       const std::string_view start = TakeString(&at);
@@ -119,6 +118,34 @@ bool ConflictIndex::PointsUnchanged(const ReadSet& reads, uint64_t checked) cons
       for (const ReadRange& range : reads.bounds()) {
         if (version > range.version && range.Overlaps(start, end)) return false;
       }
+    }
+  }
+  return true;
+}
+
+bool ConflictIndex::KeyUnchanged(std::string_view key, uint64_t hash, uint64_t version) const {
+  const uint64_t marked = std::max(LastWrite(hash), point_floor_.load(std::memory_order_acquire));
+  if (marked <= version) return true;
+  std::shared_lock lock(mutex_);
+  const uint64_t newest = newest_.load(std::memory_order_relaxed);
+  // Marked, but not in the ring yet; or in it no more.
+  if (marked > newest || version + 1 < oldest_) return false;
+  for (uint64_t commit = version + 1; commit <= newest; ++commit) {
+    const char* at = ring_.get() + starts_[commit % kMaxCommits] % ring_bytes_;
+    uint32_t counts[2];
+    std::memcpy(counts, at, sizeof(counts));
+    at += sizeof(counts);
+    for (uint32_t i = 0; i < counts[0]; ++i, at += sizeof(uint64_t)) {
+      uint64_t written;
+      std::memcpy(&written, at, sizeof(written));
+      if (written == hash) return false;
+    }
+    if (counts[1] == 0) continue;
+    for (uint32_t i = 0; i < counts[0]; ++i) TakeString(&at);
+    for (uint32_t i = 0; i < counts[1]; ++i) {
+      const std::string_view start = TakeString(&at);
+      const std::string_view end = TakeString(&at);
+      if (key >= start && (end.empty() || key < end)) return false;
     }
   }
   return true;

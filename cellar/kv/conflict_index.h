@@ -61,6 +61,9 @@ class ConflictIndex {
   bool PointUnchanged(uint64_t hash, uint64_t version) const {
     return LastWrite(hash) <= version && point_floor_.load(std::memory_order_acquire) <= version;
   }
+  // The same of a key, exactly as far as the ring reaches: a look at every commit since, when the
+  // other is alarmed.
+  bool KeyUnchanged(std::string_view key, uint64_t hash, uint64_t version) const;
   bool RangeUnchanged(const ReadRange& range) const;
   // Whether the key was not written after `version`; from now on that is known exactly.
   bool Require(std::string_view key, uint64_t version);

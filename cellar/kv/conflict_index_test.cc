@@ -68,18 +68,36 @@ TEST_F(ConflictIndexTest, WhatTheRingForgotCountsAsChanged) {
   EXPECT_FALSE(Range("k", "l", version_ - 1));
 }
 
-TEST_F(ConflictIndexTest, WrittenRangesChangePointsUnlessTheirBoundsAreKept) {
+TEST_F(ConflictIndexTest, WrittenRangesChangeThePointsInThem) {
   Write({}, {{"m", "n"}});
-  EXPECT_FALSE(Point("x", 0));
+  EXPECT_TRUE(Point("x", 0));
+  EXPECT_FALSE(Point("mm", 0));
   EXPECT_FALSE(Range("mm", "z", 0));
   EXPECT_TRUE(Range("n", "z", 0));
-  for (const auto& [key, unchanged] :
-       std::vector<std::pair<std::string, bool>>{{"x", true}, {"mm", false}}) {
-    ReadSet reads;
-    reads.KeepBounds();
-    reads.AddPoint(key, HashKey(key), 0);
-    EXPECT_EQ(index_.Unchanged(reads), unchanged) << key;
-  }
+  EXPECT_TRUE(index_.KeyUnchanged("x", HashKey("x"), 0));
+  EXPECT_TRUE(index_.KeyUnchanged("n", HashKey("n"), 0));
+  EXPECT_FALSE(index_.KeyUnchanged("m", HashKey("m"), 0));
+  EXPECT_TRUE(index_.KeyUnchanged("m", HashKey("m"), version_));
+  // Points of one index, on both sides of the range, are taken for points between them.
+  ReadSet reads;
+  for (const char* key : {"lllll1", "mmmmm1", "mmmmm9"})
+    reads.AddPoint(key, HashKey(key), version_);
+  Write({}, {{"mmmmm3", "mmmmm4"}});
+  EXPECT_FALSE(index_.Unchanged(reads));
+  ReadSet others;
+  for (const char* key : {"lllll1", "mmmmm1"}) others.AddPoint(key, HashKey(key), version_ - 1);
+  EXPECT_TRUE(index_.Unchanged(others));
+}
+
+TEST_F(ConflictIndexTest, KeysAreKnownExactlyAsFarAsTheRingReaches) {
+  for (int i = 0; i < 200; ++i) Write({"k" + std::to_string(i)});
+  const uint64_t before = version_;
+  EXPECT_TRUE(index_.KeyUnchanged("x", HashKey("x"), before - 100));
+  Write({"x"});
+  EXPECT_FALSE(index_.KeyUnchanged("x", HashKey("x"), before));
+  EXPECT_TRUE(index_.KeyUnchanged("y", HashKey("y"), before));
+  for (int i = 0; i < 3000; ++i) Write({"k" + std::to_string(i)});
+  EXPECT_FALSE(index_.KeyUnchanged("x", HashKey("x"), before));
 }
 
 TEST_F(ConflictIndexTest, HugeCommitsBecomeRanges) {

@@ -41,9 +41,7 @@ OccTransaction::OccTransaction(OccEngine* engine, const TransactionOptions& opti
     : engine_(engine),
       options_(options),
       tracking_(!options.read_only && options.isolation == Isolation::kSerializable),
-      owner_(engine->next_owner_.fetch_add(1, std::memory_order_relaxed)) {
-  if (options.bulk) reads_.KeepBounds();
-}
+      owner_(engine->next_owner_.fetch_add(1, std::memory_order_relaxed)) {}
 
 OccTransaction::~OccTransaction() { Abort(); }
 
@@ -382,7 +380,7 @@ Result<LockResult> OccTransaction::Lock(std::span<const std::string_view> keys,
     result.acquired[i] = got;
     if (!got) continue;
     const uint64_t hash = HashKey(keys[i]);
-    if (!engine_->conflicts_.PointUnchanged(hash, version_)) {
+    if (!engine_->conflicts_.KeyUnchanged(keys[i], hash, version_)) {
       newest_write = std::max(newest_write, engine_->conflicts_.newest());
     }
   }

@@ -30,9 +30,8 @@ struct Requirement {
 // Bounded: past kMaxPoints keys turn into ranges, past kMaxRanges neighbouring ranges are joined.
 // Both only widen what is validated: conflicts may be false, never missed. One thread at a time.
 //
-// Points are known by hash alone. When somebody writes a range (a bulk load, a range deletion), all
-// points read before count as changed, unless KeepBounds was asked for: then the set also knows
-// between which keys its points lie.
+// Points are known by hash, and by the keys between which those of an index lie: that tells whether
+// somebody who wrote a range (a bulk load, a range deletion) may have changed them.
 class ReadSet {
  public:
   static constexpr size_t kMaxPoints = 1 << 20;
@@ -50,12 +49,11 @@ class ReadSet {
     }
     if (points_.size() < kMaxPoints) {
       points_.push_back(hash);
-      if (keep_bounds_) Extend(&bounds_, key, version);
+      Extend(&bounds_, key, version);
     } else {
       Extend(&escalated_, key, version);
     }
   }
-  void KeepBounds() { keep_bounds_ = true; }
   void AddRange(std::string_view start, std::string_view end, uint64_t version);
   // One that was added lately is not added again: every statement of a transaction asks for its
   // tables.
@@ -78,9 +76,8 @@ class ReadSet {
   std::span<const uint64_t> points() const { return points_; }
   std::span<const Segment> segments() const { return segments_; }
   std::span<const ReadRange> ranges() const { return ranges_; }
-  // Ranges that hold all points, or none if the bounds are not kept.
+  // Ranges that hold all points.
   std::span<const ReadRange> bounds() const { return bounds_; }
-  bool keeps_bounds() const { return keep_bounds_; }
   std::span<const Requirement> requirements() const { return requirements_; }
 
  private:
@@ -92,7 +89,6 @@ class ReadSet {
   std::vector<ReadRange> ranges_;
   std::vector<ReadRange> escalated_;  // of points, one per leading bytes of keys
   std::vector<ReadRange> bounds_;
-  bool keep_bounds_ = false;
   std::vector<Requirement> requirements_;
 };
 
