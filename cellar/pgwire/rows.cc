@@ -34,7 +34,11 @@ void PutRowDescription(std::span<const session::ResultColumn> columns,
 }
 
 RowFormatter::Form RowFormatter::FormOf(Type type, bool binary) {
-  if (type.array) return binary ? Form::kBinary : Form::kText;
+  if (type.array) {
+    if (binary) return Form::kBinary;
+    const bool names = type.id >= TypeId::kRegclass && type.id <= TypeId::kRegrole;
+    return names ? Form::kSessionText : Form::kText;
+  }
   switch (type.id) {
     case TypeId::kBool: return binary ? Form::kInt1 : Form::kBoolText;
     case TypeId::kInt2: return binary ? Form::kInt2 : Form::kIntegerText;

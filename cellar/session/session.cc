@@ -8,6 +8,7 @@
 #include "cellar/base/check.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/session_internal.h"
+#include "cellar/sql/expr/reg_text.h"
 #include "cellar/table/usage.h"
 
 namespace cellar::session {
@@ -24,6 +25,8 @@ namespace {
 
 // Times a statement that is its own transaction is run again after a conflict.
 constexpr int kMaxRetries = 50;
+// And for how long: what takes seconds and meets a writer each time would never end otherwise.
+constexpr std::chrono::seconds kMaxRetryTime(5);
 constexpr size_t kMaxPrepared = 10000;
 constexpr size_t kMaxPortals = 10000;
 // An execution that handled more rows is not kept for the next run: its buffers are large.
@@ -79,6 +82,10 @@ bool ChangesOneTable(const ast::Node& node) {
 }
 
 bool ShouldRetry(const Status& status) { return status.code() == Code::kConflict; }
+
+bool TooLong(std::chrono::steady_clock::time_point began) {
+  return std::chrono::steady_clock::now() - began > kMaxRetryTime;
+}
 
 void BackOff(int attempt, uint64_t random) {
   const uint64_t ceiling = uint64_t{50} << std::min(attempt, 8);  // microseconds
@@ -599,6 +606,7 @@ Status Session::Impl::ExecuteSimple(std::string_view text, ResultSink* sink) {
     std::string tag;
     Status status;
     conflicts = 0;
+    const auto began = std::chrono::steady_clock::now();
     for (int attempt = 0;; ++attempt) {
       status = cancel.Check();
       if (status.ok() && failed && !EndsFailedBlock(*statement->ast)) status = FailedBlockError();
@@ -611,7 +619,7 @@ Status Session::Impl::ExecuteSimple(std::string_view text, ResultSink* sink) {
       }
       if (status.ok()) break;
       Fail();
-      if (!alone || watch.touched() || !RetryAfter(status, attempt)) break;
+      if (!alone || watch.touched() || TooLong(began) || !RetryAfter(status, attempt)) break;
       ++conflicts;
     }
     if (!status.ok()) return AddPosition(std::move(status), text);
@@ -858,6 +866,7 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
         sync_follows && !impl.in_block && impl.transaction == nullptr && !portal->started;
     bool sent = false;
     impl.conflicts = 0;
+    const auto began = std::chrono::steady_clock::now();
     for (int attempt = 0;; ++attempt) {
       auto once = [&]() -> Result<ExecuteOutcome> {
         if (!portal->started && !portal->materialized) {
@@ -898,7 +907,7 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
         return outcome;
       }
       if (!alone || sent || !(prepared.plannable || ChangesOneTable(node)) ||
-          !ShouldRetry(outcome.status()) || attempt >= kMaxRetries) {
+          !ShouldRetry(outcome.status()) || attempt >= kMaxRetries || TooLong(began)) {
         return outcome;
       }
       // Start over with the same parameters.
@@ -976,17 +985,15 @@ int32_t Session::cancel_secret() const { return impl_->secret; }
 void Session::Fail() { impl_->Fail(); }
 
 void Session::AppendText(Datum value, Type type, std::string* out) {
-  if (!type.array) {
-    switch (type.id) {
-      case TypeId::kRegclass:
-      case TypeId::kRegtype:
-      case TypeId::kRegproc:
-      case TypeId::kRegnamespace:
-      case TypeId::kRegrole:
-        out->append(impl_->PrintReg(type.id, static_cast<uint32_t>(value.int_value())));
-        return;
-      default: break;
+  if (sql::PrintsName(type.id)) {
+    const auto print = [&](uint32_t oid) { return impl_->PrintReg(type.id, oid); };
+    if (type.array) {
+      sql::AppendNamesOfArray(value.bytes(), ElementTypeOf(type), impl_->settings.format(), print,
+                              out);
+    } else {
+      out->append(print(static_cast<uint32_t>(value.int_value())));
     }
+    return;
   }
   AppendDatumText(value, type, impl_->settings.format(), out);
 }

@@ -42,7 +42,10 @@ class FilterOperator : public Operator {
 class ProjectOperator : public Operator {
  public:
   ProjectOperator(const PlanNode& node, OperatorPtr child, ExecState* state)
-      : Operator(node, state), child_(std::move(child)), exprs_(node.As<ProjectNode>().exprs) {}
+      : Operator(node, state),
+        child_(std::move(child)),
+        exprs_(node.As<ProjectNode>().exprs),
+        types_(TypesOf(node.As<ProjectNode>().exprs)) {}
 
  protected:
   Status DoOpen() override { return child_->Open(); }
@@ -55,6 +58,10 @@ class ProjectOperator : public Operator {
     out_.columns().resize(exprs_.size());
     const std::vector<const ColumnVector*>& values = exprs_.columns();
     for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i]->type().id != types_[i].id) {
+        CopyAs(types_[i], *values[i], batch->size(), &out_.column(i));
+        continue;
+      }
       // The child's own columns may be had for nothing, at their last use.
       ColumnVector* own = FindColumn(batch, values[i]);
       if (own != nullptr && std::count(values.begin() + i + 1, values.end(), own) == 0) {
@@ -75,8 +82,16 @@ class ProjectOperator : public Operator {
     return nullptr;
   }
 
+  // A cast that changes no bytes, but what they print as (oid to regclass).
+  static void CopyAs(Type type, const ColumnVector& from, size_t rows, ColumnVector* to) {
+    to->Reset(type);
+    to->Resize(rows);
+    for (size_t row = 0; row < rows; ++row) to->Set(row, from.Get(row));
+  }
+
   OperatorPtr child_;
   ExprList exprs_;
+  std::vector<Type> types_;
   Arena arena_;
   RowBatch out_;
 };

@@ -2,6 +2,7 @@
 #include "cellar/sql/expr/registry.h"
 
 #include "cellar/base/check.h"
+#include "cellar/sql/expr/reg_text.h"
 #include "cellar/types/array.h"
 
 namespace cellar::sql {
@@ -240,17 +241,11 @@ Type ElementOf(Type type) {
 
 std::string OutputText(Datum value, Type type, EvalContext& context) {
   std::string out;
-  switch (type.array ? TypeId::kInvalid : type.id) {
-    case TypeId::kRegclass:
-    case TypeId::kRegtype:
-    case TypeId::kRegproc:
-    case TypeId::kRegnamespace:
-    case TypeId::kRegrole:
-      if (context.session != nullptr) {
-        return context.session->PrintReg(type.id, static_cast<uint32_t>(value.int_value()));
-      }
-      break;
-    default: break;
+  if (PrintsName(type.id) && context.session != nullptr) {
+    const auto print = [&](uint32_t oid) { return context.session->PrintReg(type.id, oid); };
+    if (!type.array) return print(static_cast<uint32_t>(value.int_value()));
+    AppendNamesOfArray(value.bytes(), ElementTypeOf(type), context.format, print, &out);
+    return out;
   }
   AppendDatumText(value, type, context.format, &out);
   return out;
