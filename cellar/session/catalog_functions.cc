@@ -9,6 +9,7 @@
 #include "cellar/session/index_parts.h"
 #include "cellar/session/system_privileges.h"
 #include "cellar/sql/parser/deparse.h"
+#include "cellar/sql/parser/scan.h"
 #include "cellar/types/array.h"
 
 namespace cellar::session {
@@ -81,6 +82,7 @@ std::string KeyConstraintDefinition(const catalog::TableDescriptor& table,
     text += sql::QuoteIdentifier(table.FindColumn(index.stored[i])->name);
     if (i + 1 == index.stored.size()) text += ")";
   }
+  if (index.shards != 0) text += fmt::format(" WITH (shards='{}')", index.shards);
   return text;
 }
 
@@ -116,14 +118,31 @@ std::string ForeignKeyDefinition(Session::Impl& session, const catalog::TableDes
   return text;
 }
 
-std::string DefaultAsSeen(Session::Impl& session, const std::string& sql) {
-  constexpr std::string_view kStart = "nextval('", kEnd = "'::regclass)";
-  if (!sql.starts_with(kStart) || !sql.ends_with(kEnd)) return sql;
-  const std::string name = sql.substr(kStart.size(), sql.size() - kStart.size() - kEnd.size());
-  Result<uint32_t> oid = session.LookupReg(TypeId::kRegclass, name);
-  if (!oid.ok()) return sql;
-  return fmt::format("nextval({}::regclass)",
-                     sql::QuoteLiteral(session.PrintReg(TypeId::kRegclass, *oid)));
+std::string DefaultAsSeen(Session::Impl& session, const std::string& text) {
+  // Sequences are kept with their schema, and shown as the search path finds them.
+  constexpr std::string_view kCast = "::regclass";
+  if (text.find(kCast) == std::string::npos) return text;
+  std::string out;
+  size_t copied = 0;
+  for (size_t at = 0;;) {
+    const sql::ScanToken token = sql::NextToken(text, at);
+    if (token.kind == sql::ScanKind::kEnd) break;
+    at = token.end;
+    if (token.kind != sql::ScanKind::kString || text[token.begin] != '\'' ||
+        std::string_view(text).substr(token.end, kCast.size()) != kCast)
+      continue;
+    std::string name;
+    for (size_t i = token.begin + 1; i + 1 < token.end; ++i) {
+      if (text[i] == '\'') ++i;
+      name += text[i];
+    }
+    const Result<uint32_t> oid = session.LookupReg(TypeId::kRegclass, name);
+    if (!oid.ok()) continue;
+    out.append(text, copied, token.begin - copied);
+    out += sql::QuoteLiteral(session.PrintReg(TypeId::kRegclass, *oid));
+    copied = token.end;
+  }
+  return copied == 0 ? text : out.append(text, copied);
 }
 
 namespace {

@@ -62,7 +62,7 @@ Result<catalog::TablePtr> Ddl::FindTable(const ast::QualifiedName& name) {
 Status Ddl::DropTable(const catalog::TablePtr& table, bool cascade) {
   std::vector<catalog::LostForeignKey> lost;
   for (const catalog::TablePtr& other : Catalog()->ListReferencing(table->id)) {
-    if (other->id == table->id) continue;
+    if (other->id == table->id || IsDropping(other->id)) continue;
     catalog::TableDescriptor changed = *other;
     for (size_t i = 0; i < changed.foreign_keys.size();) {
       if (changed.foreign_keys[i].referenced_table != table->id) {
@@ -86,6 +86,8 @@ Status Ddl::DropTable(const catalog::TablePtr& table, bool cascade) {
   }
   for (const catalog::ColumnDescriptor& column : table->columns) {
     if (column.sequence.value == 0 || Catalog()->GetTable(column.sequence) == nullptr) continue;
+    CELLAR_TRY(ReleaseSequence(*Catalog()->GetTable(column.sequence),
+                               "table " + s_.QualifiedName(*table), table->id, {}, cascade));
     CELLAR_TRY(Discard(Catalog()->GetTable(column.sequence)));
   }
   if (lost.empty()) return Discard(table);
@@ -133,22 +135,8 @@ Status Ddl::DropRelation(const ast::ObjectName& object, const ast::DropStmt& sta
                       : "Use DROP VIEW to remove a view.");
   }
   if (table->kind == catalog::RelationKind::kSequence) {
-    catalog::TablePtr owner = Catalog()->GetTable(table->sequence.owner_table);
-    for (size_t i = 0; owner != nullptr && i < owner->columns.size(); ++i) {
-      if (owner->columns[i].sequence != table->id || owner->columns[i].dropped) continue;
-      if (!statement.cascade) {
-        return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
-                        "cannot drop sequence {} because other objects depend on it", table->name)
-            .WithDetail(
-                fmt::format("default value for column {} of table {} depends on sequence {}",
-                            owner->columns[i].name, owner->name, table->name))
-            .WithHint("Use DROP ... CASCADE to drop the dependent objects too.");
-      }
-      catalog::TableDescriptor changed = *owner;
-      changed.columns[i].default_sql.clear();
-      changed.columns[i].sequence = {};
-      CELLAR_TRY(Editor().UpdateTable(std::move(changed)).status());
-    }
+    CELLAR_TRY(
+        ReleaseSequence(*table, "sequence " + s_.QualifiedName(*table), {}, {}, statement.cascade));
     return Discard(table);
   }
   return DropTable(table, statement.cascade);
@@ -245,6 +233,7 @@ Status Ddl::DropSchema(const ast::ObjectName& object, const ast::DropStmt& state
   for (const catalog::TablePtr& table : tables) {
     if (catalog::TablePtr living = Catalog()->GetTable(table->id)) {
       if (living->kind == catalog::RelationKind::kSequence) {
+        CELLAR_TRY(ReleaseSequence(*living, "schema " + name, {}, {}, true));
         CELLAR_TRY(Discard(living));
       } else if (living->kind == catalog::RelationKind::kType) {
         CELLAR_TRY(DropType(living, true));
@@ -267,6 +256,13 @@ Status Ddl::DropObjects(const ast::DropStmt& statement) {
       return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist",
                       name);
     }
+  }
+  for (const ast::ObjectName& object : statement.objects) {
+    if (statement.object_type != ast::ObjectType::kTable) break;
+    const ast::QualifiedName name = NameOf(object);
+    const catalog::TablePtr table =
+        sql::FindRelation(*Catalog(), s_.Scope(), name.schema, name.name);
+    if (table != nullptr) dropping_.push_back(table->id);
   }
   for (const ast::ObjectName& object : statement.objects) {
     switch (statement.object_type) {
@@ -462,6 +458,8 @@ Status Ddl::CreateView(const ast::CreateViewStmt& statement) {
   view.temporary = target.temporary;
   if (existing == nullptr) view.owner = s_.user;
   view.view_sql = sql::DeparseView(*statement.query);
+  // What columns there are is settled now.
+  CELLAR_TRY_ASSIGN(view.view_sql, ExpandStars(view));
   for (size_t i = 0; i < plan->output.size(); ++i) {
     catalog::ColumnDescriptor column;
     column.name = i < statement.columns.size() ? statement.columns[i] : plan->output[i].name;
@@ -683,7 +681,8 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
       CELLAR_TRY(Editor().RenameNamespace(*space, statement.new_name));
       CELLAR_TRY(FollowRelations(views, before));
       for (const catalog::TablePtr& table : Catalog()->ListTables(*space)) {
-        if (table->kind == catalog::RelationKind::kSequence) CELLAR_TRY(FollowSequence(table->id));
+        if (table->kind == catalog::RelationKind::kSequence)
+          CELLAR_TRY(FollowSequence(table->id, statement.sub_name, table->name));
       }
       return Status();
     }
@@ -750,6 +749,8 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
       if (candidate.id == index->id) candidate.name = statement.new_name;
     }
   } else if (statement.object_type == ast::ObjectType::kColumn) {
+    if (table->kind == catalog::RelationKind::kTable)
+      CELLAR_TRY(CheckColumnName(statement.new_name));
     catalog::ColumnDescriptor* target = nullptr;
     for (catalog::ColumnDescriptor& column : next.columns) {
       if (column.dropped || column.hidden) continue;
@@ -824,7 +825,9 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
   } else {
     CELLAR_TRY(FollowRelations(views, before));
   }
-  return table->kind == catalog::RelationKind::kSequence ? FollowSequence(table->id) : Status();
+  return table->kind == catalog::RelationKind::kSequence
+             ? FollowSequence(table->id, s_.SchemaName(table->parent), table->name)
+             : Status();
 }
 
 Status Ddl::MoveToSchema(const ast::AlterObjectSchemaStmt& statement) {
@@ -862,14 +865,17 @@ Status Ddl::MoveToSchema(const ast::AlterObjectSchemaStmt& statement) {
   CELLAR_TRY_ASSIGN(const std::vector<ViewUses> views, ViewsNaming((*found)->name));
   catalog::TableDescriptor next = **found;
   next.parent = *space;
+  const std::string old_schema = s_.SchemaName((*found)->parent);
   CELLAR_TRY_ASSIGN(catalog::TablePtr moved, Editor().UpdateTable(std::move(next)));
+  if (moved->kind == catalog::RelationKind::kSequence)
+    CELLAR_TRY(FollowSequence(moved->id, old_schema, moved->name));
   for (const catalog::ColumnDescriptor& column : moved->columns) {
     catalog::TablePtr sequence = Catalog()->GetTable(column.sequence);
     if (sequence == nullptr) continue;
     catalog::TableDescriptor follows = *sequence;
     follows.parent = *space;
     CELLAR_TRY(Editor().UpdateTable(std::move(follows)).status());
-    CELLAR_TRY(FollowSequence(sequence->id));
+    CELLAR_TRY(FollowSequence(sequence->id, old_schema, sequence->name));
   }
   return FollowRelations(views, before);
 }

@@ -1,6 +1,7 @@
 // Statements that change the schema, as one class over several files. Private to this layer.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <span>
@@ -152,14 +153,39 @@ class Ddl {
   Result<catalog::ForeignKey> MakeForeignKey(const ast::Constraint& constraint,
                                              const std::vector<std::string>& columns,
                                              const catalog::TableDescriptor& table);
+  // Errors: 42701 for the name of a system column.
+  static Status CheckColumnName(std::string_view name);
+  // Errors: 42P17, and those of the expression.
+  Status CheckGenerated(const ast::Expr& expr, const catalog::TableDescriptor& table,
+                        const catalog::ColumnDescriptor& column);
   Status SetDefault(const ast::Expr& expr, catalog::ColumnDescriptor* column);
   Result<catalog::TablePtr> MakeSerialSequence(const Target& target, const std::string& table_name,
                                                const std::string& column, Type type,
                                                const ast::OptionList& options);
   // nextval('schema.name'::regclass)
   std::string SequenceDefault(const catalog::TableDescriptor& sequence);
-  // After the sequence's name or schema has changed: defaults of the columns that own it follow.
-  Status FollowSequence(catalog::TableId sequence);
+  // Names of sequences in a default become 'schema.name'::regclass. Errors: 42P01, 42501.
+  Status NameSequences(std::string* text);
+  // After the sequence's name or schema has changed from the old one (empty: whatever it was):
+  // defaults of the columns that own it follow, and those that name it.
+  Status FollowSequence(catalog::TableId sequence, std::string_view old_schema = {},
+                        std::string_view old_name = {});
+  struct SequenceUser {
+    catalog::TablePtr table;
+    catalog::ColumnId column;
+  };
+  // Columns of this database whose defaults name it. O(columns of the database).
+  std::vector<SequenceUser> DefaultsNaming(const catalog::TableDescriptor& sequence);
+  // Tables that the statement drops: they do not keep each other.
+  std::vector<catalog::TableId> dropping_;
+  bool IsDropping(catalog::TableId table) const {
+    return std::find(dropping_.begin(), dropping_.end(), table) != dropping_.end();
+  }
+  // Before a sequence goes together with what `dropped` says: with CASCADE takes the defaults away
+  // that need it, but for those of table `owner` (of one column, if it is given). Errors: 2BP01.
+  Status ReleaseSequence(const catalog::TableDescriptor& sequence, std::string_view dropped,
+                         catalog::TableId owner, catalog::ColumnId owner_column, bool cascade);
+  std::vector<catalog::NamespaceId> SpacesOfDatabase();
   Status OwnSequence(catalog::TableId sequence, catalog::TableId table, catalog::ColumnId column);
   // What WITH (layout = ...) names, or default_table_layout.
   Result<catalog::Layout> LayoutOf(const ast::OptionList& options);
@@ -240,6 +266,16 @@ class Ddl {
   Result<catalog::TablePtr> FindIndex(const ast::QualifiedName& name, std::string_view missing,
                                       const catalog::IndexDescriptor** index);
   Status CheckAlterIndex(const ast::AlterTableStmt& statement);
+  // ALTER PRIMARY KEY, and DROP CONSTRAINT of the key with ADD PRIMARY KEY: ddl_key.cc.
+  Status AlterPrimaryKey(const ast::Constraint& constraint, catalog::TablePtr* table);
+  static const ast::Constraint* KeyThatFollows(const ast::AlterTableStmt& statement,
+                                               const catalog::TableDescriptor& table);
+  Status TakeNextKey(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job,
+                     bool cascade);
+  // Keys with shards are for whole rows. Errors: 0A000.
+  static Status RequireRowsForShards(const catalog::TableDescriptor& table);
+  // Makes the named index one of a constraint: of a key in front of all indexes.
+  Status UseIndexAsKey(const ast::Constraint& constraint, catalog::TableDescriptor* next);
   Status AddConstraintUsingIndex(const ast::Constraint& constraint, catalog::TablePtr* table);
   // LIKE .. INCLUDING INDEXES: columns are matched by name.
   Status CopyIndex(const catalog::TableDescriptor& source, const catalog::IndexDescriptor& from,
@@ -251,7 +287,15 @@ class Ddl {
     std::vector<sql::NameUse> uses;
   };
   Result<std::shared_ptr<const sql::Plan>> PlanView(const catalog::TableDescriptor& view,
-                                                    std::vector<sql::NameUse>* uses);
+                                                    std::vector<sql::NameUse>* uses,
+                                                    std::vector<sql::StarUse>* stars = nullptr);
+  // The text of a view with the columns that its stars stand for now.
+  Result<std::string> ExpandStars(const catalog::TableDescriptor& view);
+  Result<std::vector<catalog::TablePtr>> ViewsOfColumn(const catalog::TableDescriptor& table,
+                                                       const catalog::ColumnDescriptor& column);
+  // Before the column goes: with CASCADE drops the views that use it. Errors: 2BP01.
+  Status ReleaseColumn(const catalog::TableDescriptor& table,
+                       const catalog::ColumnDescriptor& column, bool cascade);
   // Views of this database whose texts hold `name`, and what is named in them, by location.
   Result<std::vector<ViewUses>> ViewsNaming(std::string_view name);
   // 0A000 when the view cannot be read by its new text, or gives something else.
@@ -364,6 +408,8 @@ class Ddl {
   Status ValidateConstraint(const ast::AlterTableCommand& command, catalog::TablePtr* table);
   Status SetNotNull(const std::string& column_name, catalog::TablePtr* table);
   bool only_command_ = true;  // of its ALTER TABLE
+  // The ADD PRIMARY KEY that follows the DROP CONSTRAINT of the old key, both being all there is.
+  const ast::Constraint* next_key_ = nullptr;
 
   // Shared.
   catalog::SnapshotPtr Catalog() { return s_.CurrentCatalog(); }

@@ -141,7 +141,7 @@ Status Ddl::AddColumn(const ast::AlterTableCommand& command, catalog::TablePtr* 
       case ast::ConstraintKind::kNotNull: added.not_null = true; break;
       case ast::ConstraintKind::kDefault: CELLAR_TRY(SetDefault(*constraint.expr, &added)); break;
       case ast::ConstraintKind::kGenerated:
-        CELLAR_TRY(CheckExpression(*constraint.expr, &next, added.type));
+        CELLAR_TRY(CheckGenerated(*constraint.expr, next, added));
         added.generated_sql = sql::DeparseExpr(*constraint.expr);
         break;
       case ast::ConstraintKind::kNull:
@@ -309,6 +309,7 @@ Status Ddl::AddColumnByJob(catalog::TableDescriptor next,
     }
   }
   DropHiddenPrimary(&next);
+  CELLAR_TRY(RequireRowsForShards(next));
   PrepareCopy(&next);
   return RewriteByJob(std::move(next), table, column, "");
 }

@@ -7,6 +7,7 @@
 #include "cellar/session/foreign_key_types.h"
 #include "cellar/session/index_parts.h"
 #include "cellar/session/row_converter.h"
+#include "cellar/session/storage_parameters.h"
 #include "cellar/session/zones.h"
 #include "cellar/sql/parser/deparse.h"
 
@@ -40,6 +41,29 @@ bool Uses(const catalog::IndexDescriptor& index, catalog::ColumnId column) {
          std::find(index.stored.begin(), index.stored.end(), column) != index.stored.end();
 }
 
+// Commands of one ALTER TABLE are carried out by kind, as PostgreSQL's passes are: what goes first,
+// constraints last (https://www.postgresql.org/docs/15/sql-altertable.html).
+int PassOf(ast::AlterTableKind kind) {
+  using Kind = ast::AlterTableKind;
+  switch (kind) {
+    case Kind::kDropColumn:
+    case Kind::kDropConstraint:
+    case Kind::kDropDefault:
+    case Kind::kDropNotNull:
+    case Kind::kDropExpression:
+    case Kind::kDropIdentity: return 0;
+    case Kind::kSetType: return 1;
+    case Kind::kAddColumn: return 2;
+    case Kind::kSetNotNull:
+    case Kind::kSetIdentity: return 3;
+    case Kind::kAddConstraint:
+    case Kind::kAlterPrimaryKey:
+    case Kind::kSetDefault:
+    case Kind::kAddIdentity: return 4;
+    default: return 5;
+  }
+}
+
 }  // namespace
 
 Status Ddl::AlterTable(const ast::AlterTableStmt& statement) {
@@ -53,9 +77,14 @@ Status Ddl::AlterTable(const ast::AlterTableStmt& statement) {
                   fmt::format("relation \"{}\" does not exist, skipping", statement.table.name));
   }
   catalog::TablePtr table = *found;
-  only_command_ = statement.commands.size() == 1;
-  for (const ast::AlterTableCommand& command : statement.commands)
-    CELLAR_TRY(AlterOne(command, &table));
+  next_key_ = KeyThatFollows(statement, *table);
+  only_command_ = statement.commands.size() == 1 || next_key_ != nullptr;
+  if (next_key_ != nullptr) return AlterOne(statement.commands[0], &table);
+  std::vector<const ast::AlterTableCommand*> commands;
+  for (const ast::AlterTableCommand& command : statement.commands) commands.push_back(&command);
+  std::stable_sort(commands.begin(), commands.end(),
+                   [](const auto* a, const auto* b) { return PassOf(a->kind) < PassOf(b->kind); });
+  for (const ast::AlterTableCommand* command : commands) CELLAR_TRY(AlterOne(*command, &table));
   return Status();
 }
 
@@ -77,6 +106,7 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
     case Kind::kDropColumn: return DropColumn(command, table);
     case Kind::kSetType: return ChangeType(command, table);
     case Kind::kAddConstraint: return AddConstraint(command, table);
+    case Kind::kAlterPrimaryKey: return AlterPrimaryKey(*command.constraint, table);
     case Kind::kDropConstraint: return DropConstraint(command, table);
     case Kind::kSetDefault:
       if (column == nullptr) return NoColumn(command.name, next.name);
@@ -89,6 +119,12 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
       return update();
     case Kind::kDropDefault:
       if (column == nullptr) return NoColumn(command.name, next.name);
+      if (column->identity != catalog::Identity::kNone) {
+        return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                        "column \"{}\" of relation \"{}\" is an identity column", column->name,
+                        next.name)
+            .WithHint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.");
+      }
       column->default_sql.clear();
       return update();
     case Kind::kSetNotNull:
@@ -112,6 +148,13 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
       return update();
     case Kind::kDropExpression:
       if (column == nullptr) return NoColumn(command.name, next.name);
+      if (column->generated_sql.empty()) {
+        const std::string message =
+            fmt::format("column \"{}\" of relation \"{}\" is not a stored generated column",
+                        column->name, next.name);
+        if (command.if_exists) return Notice(Severity::kNotice, "00000", message + ", skipping");
+        return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState, "{}", message);
+      }
       column->generated_sql.clear();
       return update();
     case Kind::kAddIdentity: {
@@ -145,7 +188,7 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
       for (const ast::Option& option : command.options) {
         if (option.name == "generated") {
           column->identity =
-              option.ToBool().value ? catalog::Identity::kAlways : catalog::Identity::kByDefault;
+              option.integer == 'a' ? catalog::Identity::kAlways : catalog::Identity::kByDefault;
           continue;
         }
         ast::Option copy;
@@ -202,6 +245,7 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
     case Kind::kReplicaIdentity: return Status();  // hints about a storage that is not ours
     case Kind::kSetOptions:
     case Kind::kResetOptions: {
+      if (command.kind == Kind::kSetOptions) CELLAR_TRY(CheckTableParameters(command.options));
       const catalog::ZoneSettings before = next.zone;
       for (const ast::Option& option : command.options) {
         if (!IsZoneOption(option.name)) continue;
@@ -247,6 +291,7 @@ Status Ddl::ReplacePrimary(catalog::TableDescriptor next, catalog::TablePtr* tab
 
 Status Ddl::RewriteTable(catalog::TableDescriptor next, catalog::TablePtr* table, bool may_job,
                          bool cascade) {
+  CELLAR_TRY(RequireRowsForShards(next));
   CELLAR_TRY(RefuseDuringBuild(**table));
   PrepareCopy(&next);
   if (may_job) {
@@ -286,6 +331,7 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
   if (by_job) {
     CELLAR_TRY_ASSIGN(by_job, WantsJob(**table));
   }
+  CELLAR_TRY(ReleaseColumn(next, *column, command.cascade));
   for (const catalog::TablePtr& other : Catalog()->ListReferencing((*table)->id)) {
     for (const catalog::ForeignKey& key : other->foreign_keys) {
       if (key.referenced_table != (*table)->id ||
@@ -314,16 +360,32 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
   // Checks and generated columns that mention the column.
   catalog::TableDescriptor without = next;
   FindMutable(&without, command.name)->dropped = true;
+  std::vector<std::string> generated;
   for (const catalog::ColumnDescriptor& other : next.columns) {
     if (other.dropped || other.generated_sql.empty() || other.id == id) continue;
     CELLAR_TRY_ASSIGN(ast::ExprPtr expr, sql::ParseExpression(other.generated_sql));
-    if (!CheckExpression(*expr, &without, other.type).ok()) {
-      return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
-                      "cannot drop column {} of table {} because other objects depend on it",
-                      command.name, next.name)
-          .WithDetail(fmt::format("column {} of table {} depends on column {} of table {}",
-                                  other.name, next.name, command.name, next.name));
+    if (!CheckExpression(*expr, &without, other.type).ok()) generated.push_back(other.name);
+  }
+  if (!generated.empty() && !command.cascade) {
+    return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
+                    "cannot drop column {} of table {} because other objects depend on it",
+                    command.name, next.name)
+        .WithDetail(fmt::format("column {} of table {} depends on column {} of table {}",
+                                generated[0], next.name, command.name, next.name))
+        .WithHint("Use DROP ... CASCADE to drop the dependent objects too.");
+  }
+  if (!generated.empty()) {
+    for (const std::string& name : generated) {
+      CELLAR_TRY(Notice(
+          Severity::kNotice, "00000",
+          fmt::format("drop cascades to column {} of table {}", name, s_.QualifiedName(next))));
+      ast::AlterTableCommand other;
+      other.kind = ast::AlterTableKind::kDropColumn;
+      other.name = name;
+      other.cascade = true;
+      CELLAR_TRY(DropColumn(other, table));
     }
+    return DropColumn(command, table);
   }
   std::vector<catalog::CheckConstraint> checks;
   for (catalog::CheckConstraint& check : next.checks) {
@@ -368,15 +430,25 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
       CELLAR_TRY(s_.transaction->access->ClearIndex(**table, index));
     CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
   }
-  if (sequence.value != 0 && Catalog()->GetTable(sequence) != nullptr)
-    CELLAR_TRY(Discard(Catalog()->GetTable(sequence)));
-  return Status();
+  const catalog::TablePtr owned = Catalog()->GetTable(sequence);
+  if (owned == nullptr) return Status();
+  CELLAR_TRY(ReleaseSequence(
+      *owned, fmt::format("column {} of table {}", command.name, s_.QualifiedName(**table)),
+      (*table)->id, id, command.cascade));
+  return Discard(owned);
 }
 
 Status Ddl::ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr* table) {
   catalog::TableDescriptor next = **table;
   catalog::ColumnDescriptor* column = FindMutable(&next, command.name);
   if (column == nullptr) return NoColumn(command.name, next.name);
+  CELLAR_TRY_ASSIGN(const std::vector<catalog::TablePtr> views, ViewsOfColumn(next, *column));
+  if (!views.empty()) {
+    return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
+                    "cannot alter type of a column used by a view or rule")
+        .WithDetail(fmt::format("rule _RETURN on view {} depends on column \"{}\"",
+                                s_.QualifiedName(*views[0]), command.name));
+  }
   int serial = 0;
   CELLAR_TRY_ASSIGN(Type type, s_.TypeNamed(command.column->type, &serial));
   if (!IsStorable(type)) {
@@ -598,6 +670,7 @@ Status Ddl::DropConstraint(const ast::AlterTableCommand& command, catalog::Table
   }
   if (index->primary) {
     next.indexes.erase(index);
+    if (next_key_ != nullptr) return TakeNextKey(std::move(next), table, by_job, command.cascade);
     AddHiddenRowId(&next);
     return ReplacePrimary(std::move(next), table, by_job, command.cascade);
   }

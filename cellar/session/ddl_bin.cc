@@ -734,7 +734,9 @@ void GenerateDropped(Session::Impl& session, SystemRow* rows) {
     interval.micros = left - int64_t{interval.days} * kDayMicros;
     row.Span("expires_in", interval);
   };
+  // Of what others dropped nobody learns but who may bring it back.
   for (const NamespacePtr& space : catalog->ListDroppedNamespaces()) {
+    if (!session.CheckOwner(*space).ok()) continue;
     const bool database = space->parent == catalog::kRootNamespace;
     NamespacePtr holder = AnyNamespace(*catalog, space->parent);
     row.Text("path", database
@@ -746,6 +748,7 @@ void GenerateDropped(Session::Impl& session, SystemRow* rows) {
     row.Emit();
   }
   for (const TablePtr& object : catalog->ListDroppedTables()) {
+    if (!session.CheckOwner(*object).ok()) continue;
     row.Text("path", path_of(object->parent, object->name))
         .Text("kind", object->truncated ? "truncated table" : KindName(object->kind));
     common(*object);

@@ -196,9 +196,13 @@ Status Ddl::MakeGroups(const std::vector<GroupChange>& groups, const ast::Option
     if (ast::FindOption(options, "layout") == nullptr) table->layout = catalog::Layout::kRow;
     return table->layout == catalog::Layout::kRow ? Status() : NoGroups(*table);
   }
-  if (table->layout != catalog::Layout::kRow || !s_.settings.GetBool("cellar.auto_groups")) {
+  if (table->layout != catalog::Layout::kRow || table->primary().shards != 0) return Status();
+  if (s_.settings.GetBool("cellar.auto_shards")) {
+    constexpr uint32_t kShards = 7;
+    table->indexes.front().shards = kShards;
     return Status();
   }
+  if (!s_.settings.GetBool("cellar.auto_groups")) return Status();
   ColumnGroup one, two;
   for (const catalog::ColumnDescriptor& column : table->columns) {
     if (column.hidden || InKey(*table, column.id)) continue;
@@ -216,6 +220,7 @@ Status Ddl::MakeGroups(const std::vector<GroupChange>& groups, const ast::Option
 }
 
 Status Ddl::MoveColumns(catalog::TableDescriptor next, catalog::TablePtr* table) {
+  CELLAR_TRY(RequireRowsForShards(next));
   if (next.layout == (*table)->layout && PlacesOf(next) == PlacesOf(**table)) {
     CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
     return Status();
@@ -245,8 +250,9 @@ Status Ddl::AlterLayout(const ast::AlterTableCommand& command, catalog::TablePtr
     next.groups.clear();
     if (set) CELLAR_TRY(ApplyGroupOption(command.options, &next));
   }
-  if (next.layout == (*table)->layout && (!groups || GroupsText(next) == GroupsText(**table)))
-    return Status();
+  const bool same_groups =
+      next.groups.size() == (*table)->groups.size() && GroupsText(next) == GroupsText(**table);
+  if (next.layout == (*table)->layout && (!groups || same_groups)) return Status();
   if (next.layout != catalog::Layout::kRow && !next.groups.empty()) {
     if (groups) return NoGroups(next);
     next.groups.clear();

@@ -101,20 +101,7 @@ Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
     const Status checked = CheckIndexPredicate(*statement.where, *table);
     if (!checked.ok()) return OfForeignCollation(index.predicate, checked);
   }
-  if (const ast::Option* option = ast::FindOption(statement.options, "shards")) {
-    constexpr int64_t kLeastShards = 2, kMostShards = 32;
-    if (option->value_kind != ast::OptionKind::kInteger) {
-      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
-                      "invalid value for integer option \"shards\": {}", option->ToText());
-    }
-    if (option->integer < kLeastShards || option->integer > kMostShards) {
-      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
-                      "value {} out of bounds for option \"shards\"", option->integer)
-          .WithDetail(fmt::format("Valid values are between \"{}\" and \"{}\".", kLeastShards,
-                                  kMostShards));
-    }
-    index.shards = static_cast<uint32_t>(option->integer);
-  }
+  CELLAR_TRY_ASSIGN(index.shards, ShardsOf(statement.options));
   const std::vector<std::string> names = IndexPartNames(*table, index);
   index.name = statement.name.empty() ? ChooseName(next, JoinNames(names, "_"), "idx", next.parent)
                                       : statement.name;
@@ -160,6 +147,15 @@ Result<catalog::TablePtr> Ddl::FindIndex(const ast::QualifiedName& name, std::st
 Status Ddl::CheckAlterIndex(const ast::AlterTableStmt& statement) {
   const catalog::IndexDescriptor* index = nullptr;
   Result<catalog::TablePtr> table = FindIndex(statement.table, sqlstate::kUndefinedTable, &index);
+  for (const ast::AlterTableCommand& command : statement.commands) {
+    if (!table.ok() || command.kind != ast::AlterTableKind::kSetOptions) continue;
+    CELLAR_TRY_ASSIGN(const uint32_t shards, ShardsOf(command.options));
+    if (shards == 0 || shards == index->shards) continue;
+    return UnsupportedError("the shards of an index cannot be changed")
+        .WithHint(
+            "Make another index; ALTER TABLE .. ALTER PRIMARY KEY gives a primary key other "
+            "shards.");
+  }
   if (table.ok()) return Status();
   if (!statement.if_exists || table.status().code() != Code::kNotFound) return table.status();
   return Notice(Severity::kNotice, "00000",
@@ -215,9 +211,9 @@ Status Ddl::Reindex(const ast::ReindexStmt& statement) {
   return ReindexTables(tables, std::nullopt, concurrently);
 }
 
-Status Ddl::AddConstraintUsingIndex(const ast::Constraint& constraint, catalog::TablePtr* table) {
+Status Ddl::UseIndexAsKey(const ast::Constraint& constraint, catalog::TableDescriptor* changed) {
   const bool primary = constraint.kind == ast::ConstraintKind::kPrimaryKey;
-  catalog::TableDescriptor next = **table;
+  catalog::TableDescriptor& next = *changed;
   const auto at =
       std::find_if(next.indexes.begin(), next.indexes.end(),
                    [&](const auto& candidate) { return candidate.name == constraint.using_index; });
@@ -251,7 +247,7 @@ Status Ddl::AddConstraintUsingIndex(const ast::Constraint& constraint, catalog::
           "index \"{}\" column number {} does not have default sorting behavior", at->name, i + 1));
     }
   }
-  if (primary && next.primary().constraint) {
+  if (primary && !next.indexes.empty() && next.primary().primary && next.primary().constraint) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
                     "multiple primary keys for table \"{}\" are not allowed", next.name);
   }
@@ -263,10 +259,7 @@ Status Ddl::AddConstraintUsingIndex(const ast::Constraint& constraint, catalog::
     at->name = constraint.name;
   }
   at->constraint = true;
-  if (!primary) {
-    CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
-    return Status();
-  }
+  if (!primary) return Status();
   // The rows move to the key: its index is no more than a statement of what that is.
   catalog::IndexDescriptor key = *at;
   next.indexes.erase(at);
@@ -278,7 +271,16 @@ Status Ddl::AddConstraintUsingIndex(const ast::Constraint& constraint, catalog::
     }
   }
   next.indexes.insert(next.indexes.begin(), std::move(key));
-  return ReplacePrimary(std::move(next), table, true);
+  return Status();
+}
+
+Status Ddl::AddConstraintUsingIndex(const ast::Constraint& constraint, catalog::TablePtr* table) {
+  catalog::TableDescriptor next = **table;
+  CELLAR_TRY(UseIndexAsKey(constraint, &next));
+  if (constraint.kind == ast::ConstraintKind::kPrimaryKey)
+    return ReplacePrimary(std::move(next), table, true);
+  CELLAR_TRY_ASSIGN(*table, Editor().UpdateTable(std::move(next)));
+  return Status();
 }
 
 Status Ddl::CopyIndex(const catalog::TableDescriptor& source, const catalog::IndexDescriptor& from,

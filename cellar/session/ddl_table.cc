@@ -4,6 +4,8 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
 #include "cellar/session/foreign_key_types.h"
+#include "cellar/session/index_parts.h"
+#include "cellar/session/storage_parameters.h"
 #include "cellar/session/zones.h"
 #include "cellar/sql/parser/deparse.h"
 
@@ -165,10 +167,46 @@ Status Ddl::CheckExpression(const ast::Expr& expr, const catalog::TableDescripto
   return sql::BindTableExpression(expr, table, target, context).status();
 }
 
+Status Ddl::CheckGenerated(const ast::Expr& expr, const catalog::TableDescriptor& table,
+                           const catalog::ColumnDescriptor& column) {
+  sql::PlannerContext context = s_.MakePlannerContext({});
+  sql::EvalContext fold;
+  Arena arena;
+  s_.SetUpContext(&fold);
+  fold.set_arena(&arena);
+  context.fold = &fold;
+  CELLAR_TRY_ASSIGN(const sql::ExprPtr bound,
+                    sql::BindTableExpression(expr, &table, column.type, context));
+  for (const catalog::ColumnDescriptor& other : table.columns) {
+    if (other.dropped || (other.id != column.id && other.generated_sql.empty())) continue;
+    if (!Mentions(expr, other.name)) continue;
+    return SqlError(Code::kInvalid, sqlstate::kInvalidObjectDefinition,
+                    "cannot use generated column \"{}\" in column generation expression",
+                    other.name)
+        .WithDetail("A generated column cannot reference another generated column.");
+  }
+  bool is_mutable = false;
+  sql::VisitExpr(*bound, [&is_mutable](const sql::Expr& part) {
+    is_mutable |=
+        part.function != nullptr && part.function->volatility != sql::Volatility::kImmutable;
+  });
+  if (!is_mutable) return Status();
+  return SqlError(Code::kInvalid, sqlstate::kInvalidObjectDefinition,
+                  "generation expression is not immutable");
+}
+
 Status Ddl::SetDefault(const ast::Expr& expr, catalog::ColumnDescriptor* column) {
   CELLAR_TRY(CheckExpression(expr, nullptr, column->type));
-  column->default_sql = sql::DeparseDefault(expr, NameInSql(column->type));
-  return Status();
+  column->default_sql.clear();
+  if (expr.Is<ast::Const>() && expr.As<ast::Const>().const_kind == ast::ConstKind::kNull)
+    return Status();
+  // As in PostgreSQL the constant has no modifier yet; `character` alone would mean character(1).
+  Type type = column->type;
+  type.modifier = -1;
+  const bool padded = type.id == TypeId::kBpchar;
+  column->default_sql =
+      sql::DeparseDefault(expr, padded ? (type.array ? "bpchar[]" : "bpchar") : NameInSql(type));
+  return NameSequences(&column->default_sql);
 }
 
 Result<catalog::TablePtr> Ddl::MakeSerialSequence(const Target& target,
@@ -190,39 +228,44 @@ Result<catalog::TablePtr> Ddl::MakeSerialSequence(const Target& target,
   return Editor().CreateTable(std::move(sequence));
 }
 
-std::string Ddl::SequenceDefault(const catalog::TableDescriptor& sequence) {
-  return fmt::format("nextval({}::regclass)", sql::QuoteLiteral(sql::QuoteQualified(
-                                                  s_.SchemaName(sequence.parent), sequence.name)));
+namespace {
+
+// At most one of DEFAULT, GENERATED .. AS IDENTITY and GENERATED .. STORED. Errors: 42601.
+Status CheckClauses(const ast::ColumnDef& definition, const std::string& table) {
+  int defaults = 0, identities = 0, generated = 0;
+  for (const ast::Constraint& constraint : definition.constraints) {
+    defaults += constraint.kind == ast::ConstraintKind::kDefault;
+    identities += constraint.kind == ast::ConstraintKind::kIdentity;
+    generated += constraint.kind == ast::ConstraintKind::kGenerated;
+  }
+  const char* what = nullptr;
+  if (identities > 1) what = "multiple identity specifications";
+  if (generated > 1) what = "multiple generation clauses";
+  if (defaults > 0 && generated > 0) what = "both default and generation expression";
+  if (defaults > 0 && identities > 0) what = "both default and identity";
+  if (identities > 0 && generated > 0) what = "both identity and generation expression";
+  if (what == nullptr) return Status();
+  return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                  "{} specified for column \"{}\" of table \"{}\"", what, definition.name, table)
+      .WithLocation(definition.location);
 }
 
-Status Ddl::FollowSequence(catalog::TableId id) {
-  catalog::TablePtr sequence = Catalog()->GetTable(id);
-  if (sequence == nullptr) return Status();
-  for (const catalog::TablePtr& table : Catalog()->ListTables(sequence->parent)) {
-    catalog::TableDescriptor next = *table;
-    bool changed = false;
-    for (catalog::ColumnDescriptor& column : next.columns) {
-      if (column.dropped || column.sequence != id || column.default_sql.empty()) continue;
-      column.default_sql = SequenceDefault(*sequence);
-      changed = true;
-    }
-    if (changed) CELLAR_TRY(Editor().UpdateTable(std::move(next)).status());
+}  // namespace
+
+Status Ddl::CheckColumnName(std::string_view name) {
+  for (const char* system : {"tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"}) {
+    if (name != system) continue;
+    return SqlError(Code::kExists, sqlstate::kDuplicateColumn,
+                    "column name \"{}\" conflicts with a system column name", name);
   }
   return Status();
-}
-
-Status Ddl::OwnSequence(catalog::TableId id, catalog::TableId table, catalog::ColumnId column) {
-  catalog::TablePtr sequence = Catalog()->GetTable(id);
-  if (sequence == nullptr) return InternalError("sequence of a new column is gone");
-  catalog::TableDescriptor next = *sequence;
-  next.sequence.owner_table = table;
-  next.sequence.owner_column = column;
-  return Editor().UpdateTable(std::move(next)).status();
 }
 
 Result<catalog::ColumnDescriptor> Ddl::MakeColumn(const ast::ColumnDef& definition,
                                                   const Target& target,
                                                   const std::string& table_name, int* serial) {
+  CELLAR_TRY(CheckColumnName(definition.name));
+  CELLAR_TRY(CheckClauses(definition, table_name));
   catalog::ColumnDescriptor column;
   column.name = definition.name;
   *serial = 0;
@@ -282,6 +325,7 @@ Status Ddl::AddKey(const ast::Constraint& constraint, const std::vector<std::str
   index.unique = true;
   index.constraint = true;
   index.nulls_not_distinct = constraint.nulls_not_distinct;
+  CELLAR_TRY_ASSIGN(index.shards, ShardsOf(constraint.options));
   std::vector<std::string> named = columns;
   for (const std::string& name : columns) {
     catalog::ColumnDescriptor* column = FindMutable(table, name);
@@ -452,7 +496,7 @@ Status Ddl::AddColumnConstraints(const ast::ColumnDef& definition, catalog::Tabl
         CELLAR_TRY(SetDefault(*constraint.expr, column));
         break;
       case ast::ConstraintKind::kGenerated:
-        CELLAR_TRY(CheckExpression(*constraint.expr, table, column->type));
+        CELLAR_TRY(CheckGenerated(*constraint.expr, *table, *column));
         column->generated_sql = sql::DeparseExpr(*constraint.expr);
         break;
       case ast::ConstraintKind::kCheck:
@@ -563,6 +607,7 @@ Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
   if (!statement.inherits.empty()) return UnsupportedError("table inheritance is not supported");
   if (statement.foreign_table) return UnsupportedError("foreign tables are not supported");
   if (statement.of_type != nullptr) return UnsupportedError("typed tables are not supported");
+  CELLAR_TRY(CheckTableParameters(statement.options));
   CELLAR_TRY_ASSIGN(const catalog::Layout layout, LayoutOf(statement.options));
   const bool temporary = statement.persistence == ast::Persistence::kTemporary;
   CELLAR_TRY_ASSIGN(Target target, ResolveTarget(statement.table, temporary));
@@ -646,6 +691,7 @@ Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
         copy.key[i].direction = from.key[i].direction;
         copy.key[i].nulls = from.key[i].nulls;
       }
+      copy.shards = from.shards;
     }
     if (like.options & ast::TableLike::kConstraints) {
       for (catalog::CheckConstraint check : source->checks) {
@@ -666,6 +712,9 @@ Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
     table.foreign_keys.push_back(std::move(key));
   }
   CELLAR_TRY(MakeGroups(statement.groups, statement.options, &table));
+  if (table.primary().shards != 0 && ast::FindOption(statement.options, "layout") == nullptr)
+    table.layout = catalog::Layout::kRow;
+  CELLAR_TRY(RequireRowsForShards(table));
   s_.ApplyDefaultPrivileges(&table, nullptr);
   CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().CreateTable(std::move(table)));
   bool self = false;
@@ -690,6 +739,7 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
   if (statement.query->kind != ast::NodeKind::kSelect) {
     return UnsupportedError("CREATE TABLE AS EXECUTE is not supported");
   }
+  CELLAR_TRY(CheckTableParameters(statement.into.options));
   CELLAR_TRY_ASSIGN(const catalog::Layout layout, LayoutOf(statement.into.options));
   const bool temporary = statement.into.persistence == ast::Persistence::kTemporary;
   CELLAR_TRY_ASSIGN(Target target, ResolveTarget(statement.into.table, temporary));

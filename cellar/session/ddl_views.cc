@@ -50,7 +50,8 @@ Status CannotFollow(const catalog::TableDescriptor& view) {
 }  // namespace
 
 Result<std::shared_ptr<const sql::Plan>> Ddl::PlanView(const catalog::TableDescriptor& view,
-                                                       std::vector<sql::NameUse>* uses) {
+                                                       std::vector<sql::NameUse>* uses,
+                                                       std::vector<sql::StarUse>* stars) {
   CELLAR_TRY_ASSIGN(sql::Statement parsed, sql::ParseOne(view.view_sql));
   if (parsed.ast == nullptr) return InternalError("view \"{}\" has no text", view.name);
   sql::PlannerContext context = s_.MakePlannerContext({});
@@ -60,6 +61,7 @@ Result<std::shared_ptr<const sql::Plan>> Ddl::PlanView(const catalog::TableDescr
   eval.set_arena(&arena);
   context.fold = &eval;
   context.name_uses = uses;
+  context.star_uses = stars;
   Result<std::shared_ptr<const sql::Plan>> plan = sql::PlanStatement(*parsed.ast, context);
   if (plan.ok()) return plan;
   // It was made under another search path, perhaps that of its schema.
@@ -67,7 +69,71 @@ Result<std::shared_ptr<const sql::Plan>> Ddl::PlanView(const catalog::TableDescr
   scope.search_path.insert(scope.search_path.begin(), s_.SchemaName(view.parent));
   context.scope = &scope;
   if (uses != nullptr) uses->clear();
+  if (stars != nullptr) stars->clear();
   return sql::PlanStatement(*parsed.ast, context);
+}
+
+Result<std::string> Ddl::ExpandStars(const catalog::TableDescriptor& view) {
+  std::vector<sql::StarUse> stars;
+  CELLAR_TRY(PlanView(view, nullptr, &stars).status());
+  std::sort(stars.begin(), stars.end(),
+            [](const auto& a, const auto& b) { return a.location < b.location; });
+  std::string text = view.view_sql;
+  int last = -1;  // a subquery may have been read twice
+  for (size_t i = stars.size(); i-- > 0;) {
+    const sql::StarUse& star = stars[i];
+    if (star.location < 0 || star.location == last) continue;
+    last = star.location;
+    // Up to the star itself, behind the name of a relation perhaps.
+    const auto begin = static_cast<size_t>(star.location);
+    size_t end = begin;
+    while (true) {
+      const sql::ScanToken token = sql::NextToken(text, end);
+      if (token.kind == sql::ScanKind::kEnd) return InternalError("a star is not in its view");
+      end = token.end;
+      if (token.kind == sql::ScanKind::kSymbol && text[token.begin] == '*') break;
+    }
+    text.replace(begin, end - begin, star.columns);
+  }
+  return text;
+}
+
+Result<std::vector<catalog::TablePtr>> Ddl::ViewsOfColumn(const catalog::TableDescriptor& table,
+                                                          const catalog::ColumnDescriptor& column) {
+  std::vector<catalog::TablePtr> out;
+  CELLAR_TRY_ASSIGN(const std::vector<ViewUses> views, ViewsNaming(table.name));
+  for (const ViewUses& view : views) {
+    const bool uses = std::any_of(view.uses.begin(), view.uses.end(), [&](const auto& use) {
+      return use.table == table.id && use.column == column.id;
+    });
+    if (uses) out.push_back(view.view);
+  }
+  return out;
+}
+
+Status Ddl::ReleaseColumn(const catalog::TableDescriptor& table,
+                          const catalog::ColumnDescriptor& column, bool cascade) {
+  CELLAR_TRY_ASSIGN(const std::vector<catalog::TablePtr> views, ViewsOfColumn(table, column));
+  if (views.empty()) return Status();
+  const std::string what =
+      fmt::format("column {} of table {}", column.name, s_.QualifiedName(table));
+  if (!cascade) {
+    std::string detail;
+    for (const catalog::TablePtr& view : views) {
+      if (!detail.empty()) detail += "\n";
+      detail += fmt::format("view {} depends on {}", s_.QualifiedName(*view), what);
+    }
+    return SqlError(Code::kInvalid, sqlstate::kDependentObjectsStillExist,
+                    "cannot drop {} because other objects depend on it", what)
+        .WithDetail(detail)
+        .WithHint("Use DROP ... CASCADE to drop the dependent objects too.");
+  }
+  CELLAR_TRY(Notice(Severity::kNotice, "00000",
+                    views.size() == 1
+                        ? fmt::format("drop cascades to view {}", s_.QualifiedName(*views[0]))
+                        : fmt::format("drop cascades to {} other objects", views.size())));
+  for (const catalog::TablePtr& view : views) CELLAR_TRY(Discard(view));
+  return Status();
 }
 
 Result<std::vector<Ddl::ViewUses>> Ddl::ViewsNaming(std::string_view name) {

@@ -201,6 +201,7 @@ Result<uint32_t> Session::Impl::LookupReg(TypeId kind, std::string_view name) {
       if (parts.size() == 3) parts.erase(parts.begin());  // the database, which must be this one
       const std::string schema = parts.size() > 1 ? parts[0] : "";
       const std::string& relation = parts.back();
+      CELLAR_TRY(sql::CheckSchemaUse(*CurrentCatalog(), Scope(), schema));
       if (schema.empty() || db->system.HasSchema(schema)) {
         const sql::VirtualTable* table =
             db->system.Find(schema.empty() ? "pg_catalog" : schema, relation);

@@ -7,6 +7,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
 #include "cellar/session/index_expressions.h"
+#include "cellar/session/storage_parameters.h"
 #include "cellar/sql/expr/eval.h"
 #include "cellar/sql/parser/deparse.h"
 #include "cellar/sql/parser/parser.h"
@@ -16,6 +17,8 @@
 namespace cellar::session {
 
 namespace {
+
+constexpr int64_t kLeastShards = 2, kMostShards = 32;
 
 // Immutable expressions depend on no session.
 struct Bare {
@@ -93,13 +96,24 @@ Status CheckIndexPredicate(const ast::Expr& expr, const catalog::TableDescriptor
   return sql::BindIndexExpression(expr, table, sql::IndexPart::kPredicate, bare.planner).status();
 }
 
+namespace {
+
+Result<bool> TextMentions(const std::string& text, std::string_view column) {
+  if (text.empty()) return false;
+  CELLAR_TRY_ASSIGN(ast::ExprPtr expr, sql::ParseExpression(text));
+  sql::RenameColumn(expr.get(), column, std::string(column) + "\x01");
+  return sql::DeparseExpr(*expr).find('\x01') != std::string::npos;
+}
+
+}  // namespace
+
+bool Mentions(const ast::Expr& expr, std::string_view column) {
+  const Result<bool> mentioned = TextMentions(sql::DeparseExpr(expr), column);
+  return mentioned.ok() && *mentioned;
+}
+
 Result<bool> IndexMentions(const catalog::IndexDescriptor& index, std::string_view column) {
-  const auto mentions = [&](const std::string& text) -> Result<bool> {
-    if (text.empty()) return false;
-    CELLAR_TRY_ASSIGN(ast::ExprPtr expr, sql::ParseExpression(text));
-    sql::RenameColumn(expr.get(), column, std::string(column) + "\x01");
-    return sql::DeparseExpr(*expr).find('\x01') != std::string::npos;
-  };
+  const auto mentions = [&](const std::string& text) { return TextMentions(text, column); };
   for (const catalog::IndexColumn& part : index.key) {
     CELLAR_TRY_ASSIGN(const bool found, mentions(part.expression));
     if (found) return true;
@@ -212,6 +226,23 @@ Result<std::string> ResolveOperatorClass(const ast::QualifiedName& name, Type ty
 }
 
 // ---- How they are shown ----
+
+Result<uint32_t> ShardsOf(const ast::OptionList& options) {
+  CELLAR_TRY(CheckIndexParameters(options));
+  const ast::Option* option = ast::FindOption(options, "shards");
+  if (option == nullptr) return 0;
+  if (option->value_kind != ast::OptionKind::kInteger) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                    "invalid value for integer option \"shards\": {}", option->ToText());
+  }
+  if (option->integer < kLeastShards || option->integer > kMostShards) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                    "value {} out of bounds for option \"shards\"", option->integer)
+        .WithDetail(
+            fmt::format("Valid values are between \"{}\" and \"{}\".", kLeastShards, kMostShards));
+  }
+  return static_cast<uint32_t>(option->integer);
+}
 
 bool IsParenthesised(std::string_view text) {
   if (text.empty() || text.front() != '(') return false;

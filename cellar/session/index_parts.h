@@ -19,6 +19,7 @@ namespace ast = sql::ast;
 // names and types.
 Result<Type> CheckIndexExpression(const ast::Expr& expr, const catalog::TableDescriptor& table);
 Status CheckIndexPredicate(const ast::Expr& expr, const catalog::TableDescriptor& table);
+bool Mentions(const ast::Expr& expr, std::string_view column);
 // Do its expressions or its predicate name the column?
 Result<bool> IndexMentions(const catalog::IndexDescriptor& index, std::string_view column);
 // Do they still make sense after types of columns have changed?
@@ -36,6 +37,9 @@ std::span<const OperatorClass> OperatorClasses();
 std::string_view DefaultOperatorClass(Type type);
 // Empty: the type's default. Errors: 42704, 42804.
 Result<std::string> ResolveOperatorClass(const ast::QualifiedName& name, Type type);
+
+// Of WITH (shards = n), 2 to 32; 0: not given. Errors: 22023.
+Result<uint32_t> ShardsOf(const ast::OptionList& options);
 
 // True when the first parenthesis closes at the very end.
 bool IsParenthesised(std::string_view text);

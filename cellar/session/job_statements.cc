@@ -54,6 +54,12 @@ Status Ddl::StartJobs(std::span<const Job> jobs) {
   return first;
 }
 
+bool MaySee(Session::Impl& session, const Job& job) {
+  if (session.IsSuperuser() || job.created_by == session.session_user) return true;
+  const catalog::TablePtr table = session.CurrentCatalog()->GetTable(job.table);
+  return table != nullptr && session.Owns(*table);
+}
+
 Status RunCancelJob(Session::Impl* session, const ast::OwnStmt& statement) {
   CELLAR_TRY(session->CheckWritable("CANCEL JOB"));
   if (session->db->options.read_only) {
@@ -62,12 +68,9 @@ Status RunCancelJob(Session::Impl* session, const ast::OwnStmt& statement) {
   }
   const auto id = static_cast<uint64_t>(std::max<int64_t>(statement.number, 0));
   CELLAR_TRY_ASSIGN(const std::optional<Job> job, ReadJob(session->db->engine.get(), id));
-  if (job.has_value() && !session->IsSuperuser() && job->created_by != session->session_user) {
-    const catalog::TablePtr table = session->CurrentCatalog()->GetTable(job->table);
-    if (table == nullptr || !session->Owns(*table)) {
-      return SqlError(Code::kInvalid, sqlstate::kInsufficientPrivilege,
-                      "permission denied to cancel job {}", id);
-    }
+  if (job.has_value() && !MaySee(*session, *job)) {
+    return SqlError(Code::kInvalid, sqlstate::kInsufficientPrivilege,
+                    "permission denied to cancel job {}", id);
   }
   return JobService::Of(session->db)->Cancel(id);
 }

@@ -82,6 +82,8 @@ Status CancelledJob();
 void JobStepPassed(std::string_view step);
 
 // CANCEL JOB.
+// Its maker, the owner of its table, and superusers may see and cancel a job.
+bool MaySee(Session::Impl& session, const Job& job);
 Status RunCancelJob(Session::Impl* session, const ast::OwnStmt& statement);
 
 // Thread-safe.

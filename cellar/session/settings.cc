@@ -36,6 +36,9 @@ constexpr Definition kDefinitions[] = {
      "Sets the output format for bytea."},
     {"cellar.auto_groups", Kind::kBool, "off", "", "", false, false,
      "Puts columns of new tables of layout row that name no column groups into two: for tests."},
+    {"cellar.auto_shards", Kind::kBool, "off", "", "", false, false,
+     "Spreads the rows of new tables of layout row over seven shards of their primary key: for "
+     "tests."},
     {"cellar.retention", Kind::kInt, "604800", "", "s", false, false,
      "Sets how long the recycle bin keeps what this session drops where nothing else is set."},
     {"cellar.seal", Kind::kEnum, "auto", "auto,off,always", "", false, false,

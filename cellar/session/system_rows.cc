@@ -271,6 +271,7 @@ class Generator {
     const Result<std::vector<Job>> jobs = ReadJobs(s_.db->engine.get());
     if (!jobs.ok()) return;
     for (const Job& job : *jobs) {
+      if (!MaySee(s_, job)) continue;
       row_.Int("job", static_cast<int64_t>(job.id))
           .Text("kind", JobKindName(job.kind))
           .Text("state", JobStateName(job.state))

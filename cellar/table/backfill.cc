@@ -68,7 +68,8 @@ class Step {
       CELLAR_TRY_ASSIGN(const std::string_view ref, TakeLogString(&value));
       CELLAR_TRY_ASSIGN(const std::string_view key, TakeLogString(&value));
       // Rows that have not been read yet.
-      place.assign(ref).push_back(kGroupZero);
+      place.clear();
+      AppendRowPlace(compiled_.primary(), ref, &place);
       if (!progress_.done && place >= progress_.position) continue;
       notes->push_back({std::string(ref), std::string(key)});
     }
@@ -198,7 +199,7 @@ class Step {
     CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
                       OpenRangeScan(&context_, builder.Scan(table_), {std::move(range)}));
     RowBatch rows;
-    std::string last;
+    std::string last, place;
     for (uint64_t count = 0; count < max_rows;) {
       CELLAR_TRY(context_.CheckCancel());
       CELLAR_TRY_ASSIGN(bool more, reader->Next(&rows));
@@ -216,7 +217,10 @@ class Step {
     }
     CELLAR_TRY(builder.Flush());
     progress_.entries += static_cast<int64_t>(builder.entries());
-    if (!last.empty()) progress_.position = codec::PrefixEnd(last);  // behind all parts of that row
+    if (last.empty()) return Status();
+    AppendRowPlace(primary, last, &place);
+    place.pop_back();
+    progress_.position = codec::PrefixEnd(place);  // behind all parts of that row
     return Status();
   }
 

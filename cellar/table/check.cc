@@ -163,7 +163,14 @@ class Checker {
       const size_t row = places->size();
       std::string scratch;
       RowBatch scratch_row;
-      Status status = compiled_.primary().FindRef(keys[i], {}, &scratch, &scratch_row).status();
+      const IndexCodec& primary = compiled_.primary();
+      const Result<std::string_view> ref = primary.FindRef(keys[i], {}, &scratch, &scratch_row);
+      Status status = ref.status();
+      if (status.ok() && primary.shards != 0) {
+        scratch.clear();
+        AppendRowKey(primary, *ref, &scratch);
+        if (scratch != keys[i]) status = CorruptionError("it lies in another shard than its own");
+      }
       if (status.ok()) {
         status = whole_->DecodeStored(keys.subspan(i, 1), rows.subspan(i, 1), row, &batch_);
       }

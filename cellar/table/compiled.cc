@@ -72,14 +72,23 @@ void IndexCodec::FillShard(size_t place, std::string* key) const {
   (*key)[place] = ShardField(hash % shards);
 }
 
+void AppendRowPlace(const IndexCodec& primary, std::string_view ref, std::string* key) {
+  const size_t shard = key->size();
+  if (primary.shards != 0) key->push_back('\0');
+  key->append(ref);
+  if (primary.shards != 0) primary.FillShard(shard, key);
+  key->push_back(kGroupZero);
+}
+
+void AppendRowKey(const IndexCodec& primary, std::string_view ref, std::string* key) {
+  key->append(primary.prefix);
+  AppendRowPlace(primary, ref, key);
+}
+
 void IndexCodec::AppendKey(const RowBatch& rows, size_t row, std::string_view ref,
                            std::string* key) const {
+  if (primary) return AppendRowKey(*this, ref, key);
   key->append(prefix);
-  if (primary) {
-    key->append(ref);
-    key->push_back(kGroupZero);
-    return;
-  }
   const size_t shard = key->size();
   if (shards != 0) key->push_back('\0');
   codec::AppendKeyFields(rows, row, key_positions, key_columns, key);
@@ -105,10 +114,10 @@ Status IndexCodec::AppendValue(const RowBatch& rows, size_t row, std::string_vie
 Result<std::string_view> IndexCodec::FindRef(std::string_view key, std::string_view value,
                                              std::string* scratch, RowBatch* scratch_row) const {
   if (primary) {
-    if (key.size() <= prefix.size() || key.back() != kGroupZero) {
+    if (key.size() <= fields_start() || key.back() != kGroupZero) {
       return CorruptionError("key does not end in column group 0");
     }
-    return key.substr(prefix.size(), key.size() - prefix.size() - 1);
+    return key.substr(fields_start(), key.size() - fields_start() - 1);
   }
   if (unique) {
     std::string_view rest = value;
@@ -155,9 +164,10 @@ Status ScanCodec::Decode(std::span<const std::string_view> keys,
 Status ScanCodec::DecodeRows(std::span<const std::string_view> keys,
                              std::span<const std::string_view> values, size_t first_row,
                              RowBatch* batch) const {
-  const size_t prefix = index_->prefix.size();
+  const size_t prefix = index_->fields_start();
   if (needs_key_) {
     for (size_t i = 0; i < keys.size(); ++i) {
+      if (keys[i].size() < prefix) return CorruptionError("key is too short");
       std::string_view in = keys[i].substr(prefix);
       CELLAR_TRY(key_decoder_.Decode(&in, first_row + i, batch));
     }
@@ -340,7 +350,9 @@ Status CompiledTable::CompileIndex(const IndexDescriptor& index, IndexCodec* out
   }
   out->primary = index.primary;
   out->unique = index.unique || index.primary;
-  if (index.shards > kMaxShards || (index.primary && index.shards != 0)) {
+  // Rows of the other layouts lie together: a shard between them would break their order.
+  const bool whole_rows = table_->layout == catalog::Layout::kRow && table_->groups.empty();
+  if (index.shards > kMaxShards || (index.primary && index.shards != 0 && !whole_rows)) {
     return CorruptionError("index {} has {} shards", index.id.value, index.shards);
   }
   out->shards = index.shards;

@@ -101,6 +101,11 @@ struct IndexCodec {
                                    std::string* scratch, RowBatch* scratch_row) const;
 };
 
+// Append the whole key of the row with this RowRef, and what of it follows the primary index's
+// prefix.
+void AppendRowKey(const IndexCodec& primary, std::string_view ref, std::string* key);
+void AppendRowPlace(const IndexCodec& primary, std::string_view ref, std::string* key);
+
 // Some columns of a row whose values lie under a key of their own.
 struct RowPart {
   uint32_t id = 0;                  // GroupID or ColumnID; parts are sorted by it

@@ -89,6 +89,7 @@ void AddShards(const IndexCodec& index, size_t columns, const Span& span,
   for (std::string& prefix : PrefixesOf(index, fields, own == index.key_columns.size())) {
     prefix += rest;
     if (IsPoint(index, span.equal)) {
+      if (index.primary) prefix.push_back(kGroupZero);
       codec::FinishKey(&prefix);
       all.point = true;
       all.start = std::move(prefix);

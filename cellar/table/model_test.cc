@@ -69,8 +69,8 @@ std::vector<Shape> Shapes() {
 using Values = std::vector<Datum>;
 
 // Shape, and layout: rows, pages that are never sealed, pages that are sealed all the time, rows in
-// two column groups, cells, columns.
-enum class Storage { kRows, kDelta, kSealed, kGroups, kCells, kDatums };
+// two column groups, cells, columns, rows in shards.
+enum class Storage { kRows, kDelta, kSealed, kGroups, kCells, kDatums, kShards };
 
 void SetStorage(Storage storage, TableDescriptor* table) {
   switch (storage) {
@@ -79,6 +79,7 @@ void SetStorage(Storage storage, TableDescriptor* table) {
     case Storage::kSealed: table->layout = catalog::Layout::kPages; break;
     case Storage::kCells: table->layout = catalog::Layout::kCell; break;
     case Storage::kDatums: table->layout = catalog::Layout::kDatum; break;
+    case Storage::kShards: table->indexes.front().shards = 5; break;
     case Storage::kGroups: {
       // Every other column outside the primary key; one id takes two bytes in keys and ends in 00.
       catalog::ColumnGroup hot{1, "hot", {}}, cold{256, "cold", {}};
@@ -479,7 +480,8 @@ TEST_P(Model, RandomWorkGivesWhatTheObviousAlgorithmGives) {
 }
 
 std::string NameOf(const testing::TestParamInfo<std::tuple<size_t, Storage>>& info) {
-  static constexpr const char* kNames[] = {"Rows", "Delta", "Sealed", "Groups", "Cells", "Datums"};
+  static constexpr const char* kNames[] = {"Rows",  "Delta",  "Sealed", "Groups",
+                                           "Cells", "Datums", "Shards"};
   return std::string(Shapes()[std::get<0>(info.param)].name) +
          kNames[static_cast<int>(std::get<1>(info.param))];
 }
@@ -488,7 +490,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Model,
                          testing::Combine(testing::Range<size_t>(0, 6),
                                           testing::Values(Storage::kRows, Storage::kDelta,
                                                           Storage::kSealed, Storage::kGroups,
-                                                          Storage::kCells, Storage::kDatums)),
+                                                          Storage::kCells, Storage::kDatums,
+                                                          Storage::kShards)),
                          NameOf);
 
 }  // namespace

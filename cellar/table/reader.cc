@@ -137,12 +137,6 @@ Status AccessContext::MultiGet(std::span<const std::string_view> keys,
   return Status();
 }
 
-void AppendRowKey(const IndexCodec& primary, std::string_view ref, std::string* key) {
-  key->append(primary.prefix);
-  key->append(ref);
-  key->push_back(kGroupZero);
-}
-
 Result<std::vector<bool>> LockKeys(AccessContext* context, const ScanSpec& spec,
                                    std::span<const std::string_view> keys) {
   CELLAR_TRY_ASSIGN(kv::LockResult result,
@@ -694,9 +688,11 @@ class PointReader final : public Reader {
 
 std::string RowKeyOf(const IndexCodec& primary, std::span<const Datum> values) {
   std::string key;
-  key.reserve(primary.prefix.size() + 12 * values.size() + 1);
+  key.reserve(primary.prefix.size() + 12 * values.size() + 2);
   key.append(primary.prefix);
+  if (primary.shards != 0) key.push_back('\0');
   codec::AppendKeyFields(values, primary.key_columns, &key);
+  if (primary.shards != 0) primary.FillShard(primary.prefix.size(), &key);
   key.push_back(kGroupZero);
   return key;
 }

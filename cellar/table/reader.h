@@ -86,9 +86,6 @@ struct WantedValues {
 Result<std::vector<bool>> LockKeys(AccessContext* context, const ScanSpec& spec,
                                    std::span<const std::string_view> keys);
 
-// Appends the whole key of a row.
-void AppendRowKey(const IndexCodec& primary, std::string_view ref, std::string* key);
-
 class RowFetcher;
 
 // Entries of an index that were read together, on their way to becoming rows: locked, fetched and

@@ -75,7 +75,8 @@ class Step {
       // Rows that the copy has not come to yet.
       std::string key;
       std::erase_if(*refs, [&](const std::string& ref) {
-        key.assign(ref).push_back(kGroupZero);
+        key.clear();
+        AppendRowPlace(compiled_from_->primary(), ref, &key);
         return key >= progress_.position;
       });
     }
@@ -187,7 +188,7 @@ class Step {
     CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
                       OpenRangeScan(&context_, std::move(spec), {std::move(range)}));
     RowBatch rows;
-    std::string last;
+    std::string last, place;
     for (uint64_t count = 0; count < max_rows; count += rows.size()) {
       CELLAR_TRY_ASSIGN(bool more, reader->Next(&rows));
       if (!more) {
@@ -201,7 +202,9 @@ class Step {
                              &last);
     }
     if (last.empty()) return Status();
-    progress_.position = codec::PrefixEnd(last);  // behind all parts of that row
+    AppendRowPlace(primary, last, &place);
+    place.pop_back();
+    progress_.position = codec::PrefixEnd(place);  // behind all parts of that row
     return Status();
   }
 

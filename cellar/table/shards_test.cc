@@ -141,5 +141,47 @@ TEST_F(ShardsTest, PointsAndLookupsAskOneShardOrAll) {
   EXPECT_EQ(Check(table_, transaction_.get()), std::vector<std::string>());
 }
 
+TEST_F(ShardsTest, RowsLieInShardsOfTheirKey) {
+  TableDescriptor table;
+  table.name = "golden";
+  table.columns = {MakeColumn(1, "id", TypeId::kInt4, true), MakeColumn(2, "n", TypeId::kInt8)};
+  table.next_column_id = 3;
+  table.indexes = {MakePrimary("golden_pkey", {{1}}), MakeIndex("golden_n", {{2}})};
+  table.indexes.front().shards = 8;
+  table_ = store_.Create(table);
+  transaction_ = store_.engine()->Begin();
+  access_ = std::make_unique<Access>(transaction_.get(), nullptr, store_.tables());
+  Must(InsertAll(access_.get(), table_, {{"1", "1"}, {"2", "2"}, {"100", "4"}, {"70000", "6"}}));
+  std::vector<std::string> keys;
+  const codec::KeyRange range =
+      codec::PrefixRange(codec::TablePrefix(table_->id, table_->primary().id));
+  std::unique_ptr<kv::Cursor> cursor =
+      Must(transaction_->Scan(range.start, range.end, kv::ScanOptions()));
+  kv::Block block;
+  while (Must(cursor->NextBlock(&block))) {
+    for (size_t i = 0; i < block.size(); ++i)
+      keys.push_back(Hex(block.key(i).substr(range.start.size())));
+  }
+  // As the entries of an index with as many shards, and the row's own column group.
+  EXPECT_EQ(keys, (std::vector<std::string>{"154d6415", "164f01117015", "1a1715", "1b1615"}));
+  ScanSpec spec = SpecOf(table_, table_->primary());
+  EXPECT_EQ(ScanRows(access_.get(), spec),
+            (std::vector<Row>{{"1", "1"}, {"2", "2"}, {"100", "4"}, {"70000", "6"}}));
+  EXPECT_EQ(Check(table_, transaction_.get()), std::vector<std::string>());
+
+  // A row in a shard that is not its own is found by the check.
+  std::string stray = codec::TablePrefix(table_->id, table_->primary().id);
+  stray += "\x17\x16\x15";
+  kv::PinnedValue value;
+  ASSERT_TRUE(
+      Must(transaction_->Get(codec::TablePrefix(table_->id, table_->primary().id) + "\x1b\x16\x15",
+                             &value, kv::ReadMode::kSnapshot)));
+  Must(transaction_->Put(stray, value.view()));
+  const std::vector<std::string> found = Check(table_, transaction_.get());
+  EXPECT_TRUE(std::any_of(found.begin(), found.end(), [](const std::string& text) {
+    return text.find("another shard") != std::string::npos;
+  })) << testing::PrintToString(found);
+}
+
 }  // namespace
 }  // namespace cellar::table

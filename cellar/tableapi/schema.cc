@@ -1,5 +1,6 @@
 #include "cellar/tableapi/schema.h"
 
+#include "cellar/base/crc32c.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
 #include "cellar/tableapi/cell.h"
@@ -103,12 +104,15 @@ Result<std::string> EncodeStoreKey(const TableSchema& schema, const TableIndex& 
   Arena arena;
   EncodedKey encoded;
   CELLAR_TRY(Encode(index, key, &arena, &encoded));
-  if (!index.unique || index.shards != 0) {
+  if (!index.unique) {
     return UnsupportedError("entries of index \"{}\" have more in their keys", index.name);
   }
   std::string bytes =
       codec::TablePrefix(codec::TableId{schema.storage_id}, codec::IndexId{index.id});
-  codec::AppendKeyFields(encoded.values, encoded.columns, &bytes);
+  std::string fields;
+  codec::AppendKeyFields(encoded.values, encoded.columns, &fields);
+  if (index.shards != 0) codec::AppendKeyUint(Crc32c(fields) % index.shards, &bytes);
+  bytes += fields;
   if (index.primary) codec::AppendKeyInt(0, &bytes);  // the row's own column group
   codec::FinishKey(&bytes);
   return bytes;

@@ -92,14 +92,15 @@ Result<std::string> KeyConstraintText(const v1::Index& index) {
     }
     columns.push_back(part.column());
   }
-  if (!index.predicate().empty() || index.shards() != 0) {
-    return UnsupportedError("PRIMARY KEY and UNIQUE with a predicate or shards")
+  if (!index.predicate().empty()) {
+    return UnsupportedError("PRIMARY KEY and UNIQUE with a predicate")
         .WithHint("Make a unique index without `constraint`.");
   }
   std::string out = Named(index.name()) + (index.primary() ? "PRIMARY KEY" : "UNIQUE");
   if (index.nulls_not_distinct()) out += " NULLS NOT DISTINCT";
   out += " (" + NameList(columns) + ")";
   if (!index.stored().empty()) out += " INCLUDE (" + NameList(index.stored()) + ")";
+  if (index.shards() != 0) out += fmt::format(" WITH (shards = {})", index.shards());
   return out;
 }
 

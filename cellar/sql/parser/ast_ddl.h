@@ -140,12 +140,13 @@ enum class AlterTableKind : uint8_t {
   kSetStatistics,     // name, number
   kSetColumnOptions,  // name, options
   kResetColumnOptions,
-  kSetStorage,      // name, text
-  kSetCompression,  // name, text
-  kAddIdentity,     // name, constraint
-  kSetIdentity,     // name, options
-  kDropIdentity,    // name
-  kAddConstraint,   // constraint
+  kSetStorage,       // name, text
+  kSetCompression,   // name, text
+  kAddIdentity,      // name, constraint
+  kSetIdentity,      // name, options
+  kDropIdentity,     // name
+  kAddConstraint,    // constraint
+  kAlterPrimaryKey,  // constraint; Cellar's own
   kAlterConstraint,
   kValidateConstraint,  // name
   kDropConstraint,      // name, if_exists, cascade

@@ -678,7 +678,7 @@ std::string DeparseDefault(const Expr& expr, std::string_view type) {
   if (expr.Is<Const>() && (expr.As<Const>().const_kind == ConstKind::kString ||
                            expr.As<Const>().const_kind == ConstKind::kNull)) {
     out += "::";
-    out += type.substr(0, type.find('('));  // as PostgreSQL: the constant has no modifier yet
+    out += type;
   }
   return out;
 }

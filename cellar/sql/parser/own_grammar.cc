@@ -191,6 +191,25 @@ size_t FindSeal(const Tokens& tokens) {
   return end == tokens.size() ? at : 0;
 }
 
+// ALTER PRIMARY KEY USING COLUMNS (..) among the commands of ALTER TABLE: as ADD PRIMARY KEY (..).
+void ReplaceAlterKey(Tokens* tokens, std::vector<StandIn>* replaced) {
+  const size_t start = AfterAlteredTable(*tokens);
+  if (start == 0) return;
+  int depth = 0;
+  for (size_t at = start; at < tokens->size(); ++at) {
+    if (tokens->IsSymbol(at, "([")) ++depth;
+    if (tokens->IsSymbol(at, ")]")) --depth;
+    if (depth != 0 || (at != start && !tokens->IsSymbol(at - 1, ","))) continue;
+    constexpr std::string_view kWords[] = {"alter", "primary", "key", "using", "columns"};
+    bool all = tokens->IsSymbol(at + std::size(kWords), "(");
+    for (size_t i = 0; i < std::size(kWords); ++i) all = all && tokens->IsWord(at + i, kWords[i]);
+    if (!all) continue;
+    replaced->push_back({StandIn::Kind::kAlterKey, tokens->begin(at + 1), nullptr, {}, {}});
+    tokens->Overwrite(at, "ADD");
+    tokens->Blank(at + 3, at + std::size(kWords));
+  }
+}
+
 }  // namespace
 
 std::vector<StandIn> ReplaceOwnGrammar(std::string* text) {
@@ -214,6 +233,7 @@ std::vector<StandIn> ReplaceOwnGrammar(std::string* text) {
       if (full) tokens.Overwrite(seal + 1, "");
       continue;
     }
+    ReplaceAlterKey(&tokens, &replaced);
     ReplaceGroups(&tokens, &replaced);
     for (size_t at = 0; at + 4 < tokens.size(); ++at) {
       if (!tokens.IsSymbol(at, "(,") || !tokens.IsWord(at + 1, "layout") ||
@@ -238,6 +258,14 @@ void ApplyStandIn(StandIn* stand_in, int location, Statement* parsed) {
   }
   ast::Node* statement = parsed->ast.get();
   if (kind == StandIn::Kind::kGroups) return ApplyGroups(stand_in, location, statement);
+  if (kind == StandIn::Kind::kAlterKey) {
+    if (!statement->Is<ast::AlterTableStmt>()) return;
+    for (ast::AlterTableCommand& command : statement->As<ast::AlterTableStmt>().commands) {
+      if (command.constraint != nullptr && command.constraint->location == location)
+        command.kind = ast::AlterTableKind::kAlterPrimaryKey;
+    }
+    return;
+  }
   if (kind != StandIn::Kind::kLayoutRow) {
     if (!statement->Is<ast::AlterTableStmt>()) return;
     ast::AlterTableCommand seal;

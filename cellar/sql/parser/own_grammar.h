@@ -1,6 +1,6 @@
 // What Cellar's SQL has beyond PostgreSQL's grammar: the statements of ast::OwnStmt, ALTER TABLE
-// [IF EXISTS] t SEAL [FULL], column groups (own_groups.h), and `row` as a value in (layout = row),
-// which is a keyword there.
+// [IF EXISTS] t SEAL [FULL], ALTER TABLE t ALTER PRIMARY KEY USING COLUMNS (..), column groups
+// (own_groups.h), and `row` as a value in (layout = row), which is a keyword there.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace cellar::sql {
 
 // What a clause of ours was replaced by.
 struct StandIn {
-  enum class Kind : unsigned char { kSeal, kSealFull, kLayoutRow, kStatement, kGroups };
+  enum class Kind : unsigned char { kSeal, kSealFull, kLayoutRow, kStatement, kGroups, kAlterKey };
   Kind kind;
-  size_t at = 0;  // in the text: of SEAL, of `layout`, of the statement, of the clause
+  size_t at = 0;  // in the text: of SEAL, of `layout`, of PRIMARY, of the statement, of the clause
   ast::StmtPtr statement = nullptr;  // kStatement
   std::string_view tag = {};         // of `statement`; static storage
   std::vector<ast::GroupChange> groups = {};

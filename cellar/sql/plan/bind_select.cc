@@ -1,6 +1,7 @@
 // SELECT: targets, grouping, ordering, DISTINCT, windows, row locks.
 #include <algorithm>
 
+#include "cellar/sql/parser/deparse.h"
 #include "cellar/sql/plan/binder.h"
 
 namespace cellar::sql::planning {
@@ -172,9 +173,33 @@ Result<BoundQuery> Binder::BindQueryBody(const ast::SelectStmt& select, const Sc
   return query;
 }
 
+namespace {
+
+// By the name of its relation, which a join may hide; without one where columns were merged.
+void AppendStarColumn(const Scope& scope, const ScopeItem& item, const ScopeColumn& column,
+                      std::string* text) {
+  const ScopeItem* named = item.name.empty() ? nullptr : &item;
+  for (const ScopeItem* other : scope.items) {
+    if (named != nullptr) break;
+    if (other->name.empty() || !other->relation_visible) continue;
+    const bool holds = std::any_of(
+        other->columns.begin(), other->columns.end(),
+        [&](const ScopeColumn& its) { return its.id == column.id && its.name == column.name; });
+    if (holds) named = other;
+  }
+  if (!text->empty()) *text += ", ";
+  if (named != nullptr) *text += QuoteIdentifier(named->name) + ".";
+  *text += QuoteIdentifier(column.name);
+}
+
+}  // namespace
+
 Status Binder::ExpandStar(const ast::ColumnRef& ref, Env& env, std::vector<Target>* out) {
-  auto add = [&](const ScopeColumn& column) -> Status {
+  const bool note = s_.context.star_uses != nullptr && view_depth_ == 0;
+  StarUse use{ref.location, {}};
+  auto add = [&](const ScopeItem& item, const ScopeColumn& column) -> Status {
     if (column.hidden) return Status();
+    if (note) AppendStarColumn(*env.scope, item, column, &use.columns);
     Target target;
     target.name = column.name;
     CELLAR_TRY_ASSIGN(target.expr, ColumnFromScope(column, ref.location));
@@ -191,8 +216,9 @@ Status Binder::ExpandStar(const ast::ColumnRef& ref, Env& env, std::vector<Targe
     }
     for (const ScopeItem* item : env.scope->items) {
       if (!item->columns_visible) continue;
-      for (const ScopeColumn& column : item->columns) CELLAR_TRY(add(column));
+      for (const ScopeColumn& column : item->columns) CELLAR_TRY(add(*item, column));
     }
+    if (note) s_.context.star_uses->push_back(std::move(use));
     return Status();
   }
   const std::string& name = ref.parts.back();
@@ -201,7 +227,8 @@ Status Binder::ExpandStar(const ast::ColumnRef& ref, Env& env, std::vector<Targe
     for (const ScopeItem* item : scope->items) {
       if (!item->relation_visible || item->name != name) continue;
       if (schema != nullptr && item->schema != *schema) continue;
-      for (const ScopeColumn& column : item->columns) CELLAR_TRY(add(column));
+      for (const ScopeColumn& column : item->columns) CELLAR_TRY(add(*item, column));
+      if (note) s_.context.star_uses->push_back(std::move(use));
       return Status();
     }
   }

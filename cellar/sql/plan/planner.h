@@ -77,6 +77,12 @@ struct NameUse {
   bool gives_name = false;
 };
 
+// A * in the text of a statement, and the columns that it stands for, as SQL.
+struct StarUse {
+  int location = -1;  // of its first part
+  std::string columns;
+};
+
 struct PlannerContext {
   catalog::SnapshotPtr catalog;
   const NameScope* scope = nullptr;
@@ -85,6 +91,7 @@ struct PlannerContext {
   // When set, gets the statement's relations and the columns that it names of them; not those in
   // the texts of views.
   std::vector<NameUse>* name_uses = nullptr;
+  std::vector<StarUse>* star_uses = nullptr;  // in the same way
   // Rows of a table, approximately; may be costly the first time.
   std::function<double(const catalog::TableDescriptor&)> estimate_rows;
   // What is known of a table's values; null: nothing. May be empty.
