@@ -79,6 +79,33 @@ TEST_P(AddColumnTest, ReferencesMeetThoseWhoDeleteParents) {
   EXPECT_EQ(Try("COMMIT").sqlstate(), "40001");
 }
 
+TEST_P(AddColumnTest, WhatWasVerifiedHoldsInAnyIsolation) {
+  const std::pair<const char*, const char*> kPairs[] = {
+      {"ALTER TABLE few ADD CHECK (a > 0)", "INSERT INTO few VALUES (3, -1)"},
+      {"ALTER TABLE few ALTER a SET NOT NULL", "INSERT INTO few VALUES (3, NULL)"},
+      {"ALTER TABLE few ADD FOREIGN KEY (a) REFERENCES parents",
+       "DELETE FROM parents WHERE id = 1"},
+      {"ALTER TABLE few ADD FOREIGN KEY (a) REFERENCES parents", "INSERT INTO few VALUES (3, 99)"},
+      {"ALTER TABLE few ADD COLUMN b int DEFAULT 1 REFERENCES parents",
+       "DELETE FROM parents WHERE id = 1"},
+      {"ALTER TABLE none ADD COLUMN b int NOT NULL", "INSERT INTO none VALUES (1)"},
+      {"CREATE UNIQUE INDEX u ON few (a)", "INSERT INTO few VALUES (3, 1)"},
+      {"ALTER TABLE few ALTER a TYPE text", "INSERT INTO few VALUES (3, 1)"}};
+  for (const char* isolation : {"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}) {
+    for (const auto& [change, write] : kPairs) {
+      SCOPED_TRACE(std::string(isolation) + ": " + change);
+      Run("CREATE TABLE few (id int PRIMARY KEY, a int); INSERT INTO few VALUES (1, 1), (2, 2);"
+          "CREATE TABLE none (id int PRIMARY KEY)");
+      Run(std::string("BEGIN ISOLATION LEVEL ") + isolation);
+      Run(change);
+      EXPECT_TRUE(TryOther(write).ok());
+      EXPECT_EQ(Try("COMMIT").sqlstate(), "40001");
+      EXPECT_THAT(Run("CHECK DATABASE FULL"), IsEmpty());
+      Run("DROP TABLE few, none; INSERT INTO parents VALUES (1) ON CONFLICT DO NOTHING");
+    }
+  }
+}
+
 TEST_P(AddColumnTest, WhatIsKnownOfAConstantReadsNoRows) {
   Run("ALTER TABLE t ADD COLUMN p int DEFAULT 7 REFERENCES parents CHECK (p > 0)");
   Run("ALTER TABLE t ADD COLUMN q int REFERENCES parents CHECK (q > 0)");

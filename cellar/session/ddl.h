@@ -231,6 +231,9 @@ class Ddl {
   // `row`: this one, of living columns, in the place of all.
   Status VerifyForeignKey(const catalog::TablePtr& table, const catalog::ForeignKey& key,
                           RowBatch* row = nullptr);
+  // What has been read of the table shall be true at the commit, which fails if somebody has
+  // written to it; for isolations that do not see to it themselves.
+  Status HoldStill(const catalog::TableDescriptor& table);
   Status ForEachBatch(const catalog::TablePtr& table,
                       const std::function<Status(RowBatch*)>& visit);
 

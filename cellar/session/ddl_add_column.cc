@@ -89,6 +89,7 @@ Result<uint64_t> Ddl::CountRows(const catalog::TablePtr& table, uint64_t most) {
   for (const catalog::IndexColumn& part : table->primary().key) spec.columns.push_back(part.column);
   CELLAR_TRY_ASSIGN(const std::unique_ptr<table::Reader> reader,
                     s_.transaction->access->Scan(std::move(spec)));
+  CELLAR_TRY(HoldStill(*table));
   RowBatch batch;
   uint64_t count = 0;
   while (count < most) {

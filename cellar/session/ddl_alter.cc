@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/codec/key.h"
 #include "cellar/session/ddl.h"
 #include "cellar/session/foreign_key_types.h"
 #include "cellar/session/index_parts.h"
@@ -681,8 +682,15 @@ Status Ddl::DropConstraint(const ast::AlterTableCommand& command, catalog::Table
   return Status();
 }
 
+Status Ddl::HoldStill(const catalog::TableDescriptor& table) {
+  if (s_.transaction->read_only || s_.settings.hot().isolation == "serializable") return Status();
+  const codec::KeyRange all = codec::PrefixRange(codec::TablePrefix(table.storage_id()));
+  return s_.transaction->kv->AddReadConflict(all.start, all.end);
+}
+
 Status Ddl::ForEachBatch(const catalog::TablePtr& table,
                          const std::function<Status(RowBatch*)>& visit) {
+  CELLAR_TRY(HoldStill(*table));
   table::ScanSpec spec;
   spec.table = table;
   spec.index = table->primary().id;
@@ -777,6 +785,7 @@ Status Ddl::VerifyForeignKey(const catalog::TablePtr& table, const catalog::Fore
   }
   if (found == nullptr)
     return InternalError("foreign key \"{}\" has no index to look in", key.name);
+  CELLAR_TRY(HoldStill(*referenced));
   const std::vector<catalog::ColumnId> living = Living(*table);
   std::vector<size_t> positions;
   std::vector<Type> types;
