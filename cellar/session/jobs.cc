@@ -30,6 +30,13 @@ constexpr int kMostRounds = 20;
 constexpr uint64_t kFewChanges = 64;
 // So often the end is tried beside writers; then they wait for it.
 constexpr int kTriesBesideWriters = 5;
+// So often without letting them go: those that were under way come to their end meanwhile.
+constexpr int kTriesInPause = 3;
+// How long a writer waits at most; after so many pauses twice as long each time, up to the second:
+// then the machine is so busy that a step takes longer.
+constexpr milliseconds kPause{100};
+constexpr int kPausesOfOneLength = 5;
+constexpr milliseconds kLongestPause{2000};
 constexpr milliseconds kBetweenTries{1};
 // That an index build reads at once, unless it is interrupted.
 constexpr uint64_t kRowsOfBuildStep = uint64_t{4} << 20;
@@ -361,11 +368,17 @@ Status JobService::TakeSteps(Job* job, const StepPlan& plan) {
     std::optional<table::WriterPause> pause;
     const catalog::TablePtr table = db.catalog->Current()->GetTable(job->table);
     if (tries >= kTriesBesideWriters && table != nullptr) {
-      pause.emplace(db.tables.get(), table->storage_id());
+      const int doublings = tries - kTriesBesideWriters - kPausesOfOneLength;
+      const milliseconds longest = kPause * (1 << std::clamp(doublings, 0, 10));
+      pause.emplace(db.tables.get(), table->storage_id(), std::min(longest, kLongestPause));
       // Those that did not meet it commit meanwhile.
       if (!Rest(kBetweenTries)) return CancelledJob();
     }
     Status status = plan.step({0, true}, &changes);
+    for (int again = 1; pause.has_value() && again < kTriesInPause; ++again) {
+      if (status.code() != Code::kConflict) break;
+      status = plan.step({0, true}, &changes);
+    }
     if (status.ok()) {
       JobStepPassed("published");
       return Status();

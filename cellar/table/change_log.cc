@@ -1,17 +1,15 @@
 #include "cellar/table/change_log.h"
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <random>
-#include <set>
 #include <utility>
 
 namespace cellar::table {
 namespace {
 
-constexpr std::chrono::milliseconds kLongestPause{100};
 constexpr size_t kLengthBytes = 4;
 
 std::atomic<size_t> piece_bytes{LogFollower::kPieceBytes};
@@ -19,7 +17,8 @@ std::atomic<size_t> piece_bytes{LogFollower::kPieceBytes};
 struct Pauses {
   std::mutex mutex;
   std::condition_variable ended;
-  std::multiset<std::pair<const TableStore*, uint64_t>> of;
+  // The table, and how long its writers wait.
+  std::multimap<std::pair<const TableStore*, uint64_t>, std::chrono::milliseconds> of;
 };
 Pauses& AllPauses() {
   static Pauses pauses;
@@ -123,15 +122,17 @@ void LogFollower::SetPieceBytes(size_t bytes) { piece_bytes.store(bytes); }
 void WaitForPause(const TableStore* store, codec::TableId storage) {
   Pauses& pauses = AllPauses();
   std::unique_lock lock(pauses.mutex);
-  pauses.ended.wait_for(lock, kLongestPause, [&] {
-    return !pauses.of.contains({store, storage.value});
-  });
+  const std::pair<const TableStore*, uint64_t> table{store, storage.value};
+  const auto at = pauses.of.find(table);
+  if (at == pauses.of.end()) return;
+  pauses.ended.wait_for(lock, at->second, [&] { return !pauses.of.contains(table); });
 }
 
-WriterPause::WriterPause(const TableStore* store, codec::TableId storage)
+WriterPause::WriterPause(const TableStore* store, codec::TableId storage,
+                         std::chrono::milliseconds longest)
     : store_(store), storage_(storage) {
   std::lock_guard lock(AllPauses().mutex);
-  AllPauses().of.insert({store_, storage_.value});
+  AllPauses().of.insert({{store_, storage_.value}, longest});
 }
 
 WriterPause::~WriterPause() {

@@ -2,6 +2,7 @@
 // pauses (docs/decisions/0014-jobs.md, 0019-index-builds.md).
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -48,10 +49,10 @@ class LogFollower {
   static void SetPieceBytes(size_t bytes);
 };
 
-// While it lives, writers of a table that a job works on wait, each for a short time at most.
+// While it lives, writers of a table that a job works on wait, each so long at most.
 class WriterPause {
  public:
-  WriterPause(const TableStore* store, codec::TableId storage);
+  WriterPause(const TableStore* store, codec::TableId storage, std::chrono::milliseconds longest);
   ~WriterPause();
   WriterPause(const WriterPause&) = delete;
   WriterPause& operator=(const WriterPause&) = delete;
