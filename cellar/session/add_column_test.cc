@@ -221,6 +221,20 @@ TEST_P(AddColumnTest, ForeignKeysGoWithThePartOfAKeyInOneCommit) {
   EXPECT_THAT(Run(keys), IsEmpty());
   EXPECT_THAT(Run("CHECK DATABASE"), IsEmpty());
 
+  // With what is not the job's it is done in the statement's own transaction.
+  Run("ALTER TABLE t ADD COLUMN part int NOT NULL DEFAULT 1;"
+      "ALTER TABLE t ADD COLUMN twice int GENERATED ALWAYS AS (part * 2) STORED;"
+      "ALTER TABLE t ADD PRIMARY KEY (id, part, twice); CREATE VIEW v AS SELECT part FROM t;"
+      "ALTER TABLE child ADD COLUMN twice int,"
+      "ADD FOREIGN KEY (id, part, twice) REFERENCES t");
+  const size_t more = Run("SHOW JOBS").size();
+  Run("ALTER TABLE t DROP COLUMN part CASCADE");
+  EXPECT_EQ(Run("SHOW JOBS").size(), more);
+  EXPECT_THAT(Run(keys), IsEmpty());
+  EXPECT_EQ(Try("SELECT * FROM v").sqlstate(), "42P01");
+  EXPECT_EQ(Try("SELECT twice FROM t").sqlstate(), "42703");
+  EXPECT_THAT(Run("CHECK DATABASE"), IsEmpty());
+
   // In a block too.
   Run("ALTER TABLE t ADD PRIMARY KEY (id), ADD CONSTRAINT itself FOREIGN KEY (up) REFERENCES t,"
       "DROP COLUMN up_part; BEGIN; ALTER TABLE t DROP COLUMN id CASCADE; COMMIT");

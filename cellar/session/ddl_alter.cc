@@ -327,12 +327,12 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
   }
   const catalog::ColumnId id = column->id;
   const bool in_primary = Uses(next.primary(), id);
-  // Asked before anything is written. A job takes the foreign keys with the column.
+  CELLAR_TRY(ReleaseColumn(next, *column, command.cascade));
+  // Not if views have gone. A job takes the foreign keys with the column.
   bool by_job = in_primary;
   if (by_job) {
     CELLAR_TRY_ASSIGN(by_job, WantsJob(**table));
   }
-  CELLAR_TRY(ReleaseColumn(next, *column, command.cascade));
   for (const catalog::TablePtr& other : Catalog()->ListReferencing((*table)->id)) {
     for (const catalog::ForeignKey& key : other->foreign_keys) {
       if (key.referenced_table != (*table)->id ||
@@ -376,6 +376,7 @@ Status Ddl::DropColumn(const ast::AlterTableCommand& command, catalog::TablePtr*
         .WithHint("Use DROP ... CASCADE to drop the dependent objects too.");
   }
   if (!generated.empty()) {
+    only_command_ = false;
     for (const std::string& name : generated) {
       CELLAR_TRY(Notice(
           Severity::kNotice, "00000",
