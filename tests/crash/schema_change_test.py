@@ -272,14 +272,24 @@ class Changer:
         names = self.connection.rows("SELECT conname FROM pg_constraint WHERE contype = 'p' AND "
                                      f"conrelid = '{self.schema.name()}'::regclass")
         if names:
-            self.run(f"ALTER TABLE {self.schema.name()} DROP CONSTRAINT {names[0][0]}{tail}")
+            self.run(f"ALTER TABLE {self.schema.name()} DROP CONSTRAINT {names[0][0]}{tail}",
+                     may_fail=("42P16",))
 
     def change_key(self):
         """The rows move to another key."""
         s = self.schema
-        self.drop_key()
         keys = self.rng.choice(["id", "id", f"id, {s.a}", f"{s.a}, id", f"{s.b}, id"])
-        self.run(f"ALTER TABLE {s.name()} ADD PRIMARY KEY ({keys})", may_fail=("42P16",))
+        way = self.rng.randrange(3)
+        if way == 0:
+            # The old one stays as a UNIQUE constraint.
+            shards = self.rng.choice(["", "", " WITH (shards = 4)"])
+            self.run(f"ALTER TABLE {s.name()} ALTER PRIMARY KEY USING COLUMNS ({keys}){shards}",
+                     may_fail=("42",))
+        elif way == 1:
+            self.drop_key(f", ADD PRIMARY KEY ({keys})")
+        else:
+            self.drop_key()
+            self.run(f"ALTER TABLE {s.name()} ADD PRIMARY KEY ({keys})", may_fail=("42P16",))
 
     def serial_key(self):
         s = self.schema
