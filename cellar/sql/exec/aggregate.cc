@@ -185,6 +185,9 @@ class DistinctOperator : public Operator {
 }  // namespace
 
 Result<OperatorPtr> BuildAggregate(const PlanNode& node, OperatorPtr child, ExecState* state) {
+  if (!node.As<GroupingNode>().sets.empty()) {
+    return BuildGroupingSets(node, std::move(child), state);
+  }
   return OperatorPtr(std::make_unique<AggregateOperator>(node, std::move(child), state));
 }
 

@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "cellar/sql/exec/executor.h"
+#include "cellar/sql/plan/query_nodes.h"
 
 namespace cellar::sql {
 namespace {
@@ -72,7 +73,7 @@ PlanPtr Source() {
 }
 
 std::shared_ptr<Plan> PlanOf(std::vector<ExprPtr> keys, std::vector<AggregateCall> calls) {
-  auto node = std::make_unique<AggregateNode>();
+  auto node = std::make_unique<GroupingNode>();
   node->keys = std::move(keys);
   node->calls = std::move(calls);
   node->children.push_back(Source());

@@ -137,12 +137,16 @@ class SlotCollector {
         for (const AggregateCall& call : node.As<AggregateNode>().calls) Call(call);
         break;
       case PlanKind::kWindow: {
-        const auto& window = node.As<WindowNode>();
+        const auto& window = node.As<FramedWindowNode>();
         Many(window.partition_by);
         Keys(window.order_by);
         for (const WindowCall& call : window.calls) {
           Many(call.args);
           Call(call.aggregate);
+        }
+        for (const WindowFrame& frame : window.frames) {
+          One(frame.start_offset);
+          One(frame.end_offset);
         }
         break;
       }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cellar/sql/exec/executor.h"
+#include "cellar/sql/plan/query_nodes.h"
 
 namespace cellar::sql::exec {
 
@@ -107,6 +108,7 @@ Result<OperatorPtr> BuildRowwise(const PlanNode& node, OperatorPtr child,
 Result<OperatorPtr> BuildJoin(const PlanNode& node, std::vector<OperatorPtr> children,
                               ExecState* state);
 Result<OperatorPtr> BuildAggregate(const PlanNode& node, OperatorPtr child, ExecState* state);
+Result<OperatorPtr> BuildGroupingSets(const PlanNode& node, OperatorPtr child, ExecState* state);
 Result<OperatorPtr> BuildDistinct(const PlanNode& node, OperatorPtr child, ExecState* state);
 Result<OperatorPtr> BuildSort(const PlanNode& node, OperatorPtr child, ExecState* state);
 Result<OperatorPtr> BuildWindow(const PlanNode& node, OperatorPtr child, ExecState* state);

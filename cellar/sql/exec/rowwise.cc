@@ -202,26 +202,31 @@ class LimitOperator : public Operator {
     const auto& limit = node_.As<LimitNode>();
     left_ = UINT64_MAX;
     skip_ = 0;
+    tied_ = false;
     CELLAR_TRY(Read(limit.limit, sqlstate::kInvalidRowCountInLimit, "LIMIT", &left_));
     CELLAR_TRY(Read(limit.offset, sqlstate::kInvalidRowCountInOffset, "OFFSET", &skip_));
     return child_->Open();
   }
   Result<RowBatch*> DoNext() override {
-    while (left_ > 0) {
+    while (left_ > 0 || tied_) {
       CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
       if (batch == nullptr) return nullptr;
       if (skip_ >= batch->size()) {
         skip_ -= batch->size();
         continue;
       }
-      const uint64_t count = std::min<uint64_t>(left_, batch->size() - skip_);
+      uint64_t count = std::min<uint64_t>(left_, batch->size() - skip_);
+      left_ -= count;
+      if (left_ == 0 && !node_.As<TiesNode>().ties.empty()) {
+        count += CountTies(*batch, skip_ + count);
+        if (count == 0) return nullptr;
+      }
       if (count < batch->size()) {
         rows_.resize(count);
         for (uint64_t i = 0; i < count; ++i) rows_[i] = static_cast<uint32_t>(skip_ + i);
         batch->Keep(rows_);
       }
       skip_ = 0;
-      left_ -= count;
       return batch;
     }
     return nullptr;
@@ -241,9 +246,36 @@ class LimitOperator : public Operator {
     return Status();
   }
 
+  // Rows from `start` on that are equal to the last one that was wanted, which is the one before
+  // unless it came in an earlier batch.
+  uint64_t CountTies(const RowBatch& batch, uint64_t start) {
+    const std::vector<int>& ties = node_.As<TiesNode>().ties;
+    if (!tied_) {
+      last_.Reset(TypesOf(node_.output));
+      const auto before = static_cast<uint32_t>(start - 1);
+      last_.AppendRows(batch, {&before, 1});
+    }
+    auto equal = [&](uint64_t row) {
+      for (int tie : ties) {
+        const ColumnVector& column = batch.column(static_cast<size_t>(tie));
+        const ColumnVector& other = last_.column(static_cast<size_t>(tie));
+        if (column.IsNull(row) != other.IsNull(0)) return false;
+        if (!column.IsNull(row) && CompareDatums(column.Get(row), other.Get(0), column.type()) != 0)
+          return false;
+      }
+      return true;
+    };
+    uint64_t count = 0;
+    while (start + count < batch.size() && equal(start + count)) ++count;
+    tied_ = start + count == batch.size();  // there may be more
+    return count;
+  }
+
   OperatorPtr child_;
   Arena arena_;
   uint64_t left_ = 0, skip_ = 0;
+  bool tied_ = false;  // all that was wanted is given, and so far all behind it were equal
+  RowBatch last_;      // the last row that was wanted
   std::vector<uint32_t> rows_;
 };
 

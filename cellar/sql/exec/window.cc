@@ -1,12 +1,13 @@
-// Window functions: the input is sorted by partition and order, each partition computed in one
-// pass.
+// Window functions: the input is sorted by partition and order, then each call computed over all
+// rows.
 #include <algorithm>
-#include <cmath>
+#include <optional>
 
 #include "cellar/base/sqlstate.h"
-#include "cellar/sql/exec/aggregate_call.h"
 #include "cellar/sql/exec/operator.h"
 #include "cellar/sql/exec/sort.h"
+#include "cellar/sql/exec/window_aggregate.h"
+#include "cellar/sql/exec/window_frame.h"
 
 namespace cellar::sql::exec {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 class WindowOperator : public Operator {
  public:
   WindowOperator(const PlanNode& node, OperatorPtr child, ExecState* state)
-      : Operator(node, state), child_(std::move(child)), window_(node.As<WindowNode>()) {}
+      : Operator(node, state), child_(std::move(child)), window_(node.As<FramedWindowNode>()) {}
 
  protected:
   Status DoOpen() override {
@@ -32,19 +33,53 @@ class WindowOperator : public Operator {
   }
 
  private:
-  struct Range {
-    size_t start, end;
-  };
-
   Status Compute() {
-    RowBatch input;
-    input.Reset(TypesOf(child_->node().output));
-    CELLAR_TRY(ReadAll(child_.get(), &state_, &input));
     arena_.Reset();
     context().set_arena(&arena_);
+    shared_ = WindowRows();
+    shared_.rows = &rows_;
+    {
+      RowBatch input;
+      input.Reset(TypesOf(child_->node().output));
+      CELLAR_TRY(ReadAll(child_.get(), &state_, &input));
+      if (input.size() >= UINT32_MAX) return state_.CheckMemory(SIZE_MAX);
+      CELLAR_TRY(Arrange(input));
+    }
+    const auto count = static_cast<uint32_t>(rows_.size());
+    std::optional<Evaluator> order;
+    if (!window_.order_by.empty()) {
+      const SortKey& key = window_.order_by[0];
+      order.emplace(key.expr.get());
+      CELLAR_TRY_ASSIGN(shared_.order, order->Eval(rows_, Selection{nullptr, count}, context()));
+      shared_.descending = key.descending;
+      shared_.nulls_first = key.nulls_first;
+    }
+    std::vector<ColumnVector> results;
+    for (size_t c = 0; c < window_.calls.size(); ++c) {
+      const WindowCall& call = window_.calls[c];
+      ColumnVector result(call.result);
+      result.Resize(count);
+      Frames frames(window_.frames[c], shared_);
+      CELLAR_TRY(frames.Compute(context()));
+      if (call.aggregate.spec != nullptr) {
+        WindowAggregate aggregate(call.aggregate, shared_, frames, &state_);
+        CELLAR_TRY(aggregate.Run(context(), &result));
+      } else {
+        CELLAR_TRY(RunFunction(call, frames, &result));
+      }
+      results.push_back(std::move(result));
+      CELLAR_TRY(state_.CheckMemory(rows_.footprint_bytes() + arena_.footprint_bytes()));
+    }
+    // Only now: the evaluators above read the columns that were there.
+    for (ColumnVector& result : results) rows_.columns().push_back(std::move(result));
+    return state_.CheckMemory(rows_.footprint_bytes() + arena_.footprint_bytes());
+  }
+
+  // The rows in window order, where partitions end, and where each row's peers begin and end.
+  Status Arrange(const RowBatch& input) {
     std::vector<Evaluator> evaluators;
     std::vector<SortColumn> partition, all;
-    Selection every{nullptr, input.size()};
+    const Selection every{nullptr, input.size()};
     evaluators.reserve(window_.partition_by.size() + window_.order_by.size());
     for (const ExprPtr& expr : window_.partition_by) {
       evaluators.emplace_back(expr.get());
@@ -61,96 +96,43 @@ class WindowOperator : public Operator {
     }
     std::vector<uint32_t> order(input.size());
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    SortRows(all, &order);
-
-    // Where partitions end, and for each row where its peers begin and end.
-    std::vector<Range> partitions;
-    peers_.resize(order.size());
-    for (size_t i = 0; i < order.size();) {
-      size_t end = i + 1;
-      while (end < order.size() && CompareRows(partition, order[i], order[end]) == 0) ++end;
-      partitions.push_back({i, end});
-      for (size_t p = i; p < end;) {
-        size_t peer_end = p + 1;
+    if (!all.empty()) SortRows(all, &order);
+    const auto count = static_cast<uint32_t>(order.size());
+    shared_.peers.resize(count);
+    for (uint32_t i = 0; i < count;) {
+      uint32_t end = i + 1;
+      while (end < count && CompareRows(partition, order[i], order[end]) == 0) ++end;
+      shared_.partitions.push_back({i, end});
+      for (uint32_t p = i; p < end;) {
+        uint32_t peer_end = p + 1;
         while (peer_end < end && CompareRows(all, order[p], order[peer_end]) == 0) ++peer_end;
-        for (size_t r = p; r < peer_end; ++r) peers_[r] = {p, peer_end};
+        for (uint32_t r = p; r < peer_end; ++r) shared_.peers[r] = {p, peer_end};
         p = peer_end;
       }
       i = end;
     }
-
     rows_.AppendRows(input, order);
-    const size_t width = input.num_columns();
-    rows_.columns().resize(width + window_.calls.size());
-    for (size_t c = 0; c < window_.calls.size(); ++c) {
-      const WindowCall& call = window_.calls[c];
-      ColumnVector result(call.result);
-      result.Resize(order.size());
-      if (call.aggregate.spec != nullptr) {
-        CELLAR_TRY(RunAggregate(call, input, order, partitions, &result));
-      } else {
-        CELLAR_TRY(RunFunction(call, input, order, partitions, &result));
-      }
-      rows_.columns()[width + c] = std::move(result);
-    }
-    return state_.CheckMemory(rows_.footprint_bytes());
+    return state_.CheckMemory(rows_.footprint_bytes() + input.footprint_bytes());
   }
 
-  void Store(ColumnVector* result, size_t row, Datum value) {
-    result->Set(row, CopyDatum(value, result->type(), rows_.arena()));
-  }
-
-  Status RunAggregate(const WindowCall& call, const RowBatch& input,
-                      const std::vector<uint32_t>& order, const std::vector<Range>& partitions,
-                      ColumnVector* result) {
-    GroupedAggregate aggregate(call.aggregate);
-    for (const Range& part : partitions) {
-      CELLAR_TRY(state_.CheckCancel());
-      aggregate.Reset();
-      for (size_t i = part.start; i < part.end;) {
-        size_t end = part.end;
-        if (call.frame == WindowCall::Frame::kRangeToCurrent && !window_.order_by.empty())
-          end = peers_[i].end;
-        if (call.frame == WindowCall::Frame::kRowsToCurrent) end = i + 1;
-        RowBatch step;
-        step.Reset(TypesOf(child_->node().output));
-        step.AppendRows(input, std::span(order).subspan(i, end - i));
-        CELLAR_TRY(aggregate.Add(step, RowGroups(), 1, context()));
-        ColumnVector value(call.result);
-        CELLAR_TRY(aggregate.Finish(0, 1, context(), &value));
-        Store(result, i, value.Get(0));
-        for (size_t r = i + 1; r < end; ++r) result->Set(r, result->Get(i));
-        i = end;
-      }
-    }
-    return Status();
-  }
-
-  Status RunFunction(const WindowCall& call, const RowBatch& input,
-                     const std::vector<uint32_t>& order, const std::vector<Range>& partitions,
-                     ColumnVector* result) {
+  Status RunFunction(const WindowCall& call, const Frames& frames, ColumnVector* result) {
     std::vector<Evaluator> evaluators;
     std::vector<const ColumnVector*> args;
     for (const ExprPtr& arg : call.args) evaluators.emplace_back(arg.get());
     for (Evaluator& evaluator : evaluators) {
       CELLAR_TRY_ASSIGN(const ColumnVector* values,
-                        evaluator.Eval(input, Selection{nullptr, input.size()}, context()));
+                        evaluator.Eval(rows_, Selection{nullptr, rows_.size()}, context()));
       args.push_back(values);
     }
-    for (const Range& part : partitions) {
+    for (const RowRange& part : shared_.partitions) {
       CELLAR_TRY(state_.CheckCancel());
       const size_t count = part.end - part.start;
       int64_t dense = 0;
-      for (size_t i = part.start; i < part.end; ++i) {
-        const uint32_t row = order[i];
+      for (uint32_t i = part.start; i < part.end; ++i) {
+        const uint32_t row = i;
         const size_t position = i - part.start;
-        const Range peers = peers_[i];
+        const RowRange peers = shared_.peers[i];
         if (peers.start == i) ++dense;
-        // The frame's last row, for first_value and friends.
-        size_t frame_end = part.end;
-        if (call.frame == WindowCall::Frame::kRowsToCurrent) frame_end = i + 1;
-        if (call.frame == WindowCall::Frame::kRangeToCurrent && !window_.order_by.empty())
-          frame_end = peers.end;
         const std::string& name = call.function;
         if (name == "row_number") {
           result->Set(i, Datum::Int(static_cast<int64_t>(position) + 1));
@@ -193,14 +175,15 @@ class WindowOperator : public Operator {
           if (name == "lag") offset = -offset;
           const int64_t target = static_cast<int64_t>(position) + offset;
           if (target >= 0 && target < static_cast<int64_t>(count)) {
-            Store(result, i, args[0]->Get(order[part.start + static_cast<size_t>(target)]));
+            result->Set(i, args[0]->Get(part.start + static_cast<size_t>(target)));
           } else {
-            Store(result, i, args.size() > 2 ? args[2]->Get(row) : Datum());
+            result->Set(i, args.size() > 2 ? args[2]->Get(row) : Datum());
           }
         } else if (name == "first_value") {
-          Store(result, i, args[0]->Get(order[part.start]));
+          Nth(frames.Of(i), i, 0, *args[0], result);
         } else if (name == "last_value") {
-          Store(result, i, args[0]->Get(order[frame_end - 1]));
+          const FrameRows frame = frames.Of(i);
+          Nth(frame, i, frame.size() - 1, *args[0], result);
         } else if (name == "nth_value") {
           const Datum n = args[1]->Get(row);
           if (n.is_null()) {
@@ -211,9 +194,7 @@ class WindowOperator : public Operator {
             return SqlError(Code::kInvalid, "22016",
                             "argument of nth_value must be greater than zero");
           }
-          const uint64_t at = static_cast<uint64_t>(n.int_value()) - 1;
-          Store(result, i,
-                part.start + at < frame_end ? args[0]->Get(order[part.start + at]) : Datum());
+          Nth(frames.Of(i), i, static_cast<uint64_t>(n.int_value()) - 1, *args[0], result);
         } else {
           return UnsupportedError("window function {} is not supported", name);
         }
@@ -222,11 +203,24 @@ class WindowOperator : public Operator {
     return Status();
   }
 
+  // The value at a place of the row's frame, NULL beyond it.
+  static void Nth(const FrameRows& frame, uint32_t row, uint64_t at, const ColumnVector& values,
+                  ColumnVector* result) {
+    if (at >= frame.size()) return result->SetNull(row);
+    if (at < frame.before.size()) {
+      return result->Set(row, values.Get(frame.before.start + at));
+    }
+    at -= frame.before.size();
+    if (frame.itself && at == 0) return result->Set(row, values.Get(row));
+    if (frame.itself) --at;
+    result->Set(row, values.Get(frame.after.start + at));
+  }
+
   OperatorPtr child_;
-  const WindowNode& window_;
-  Arena arena_;
+  const FramedWindowNode& window_;
+  Arena arena_;  // bytes that calls made, with rows_
   RowBatch rows_, out_;
-  std::vector<Range> peers_;  // by position in window order
+  WindowRows shared_;
   size_t next_ = 0;
   bool done_ = false;
 };

@@ -91,6 +91,8 @@ Status FromGrammar(const PgQueryError& error, int prefix_characters) {
     state = sqlstate::kFeatureNotSupported;
   } else if (Contains(message, "invalid byte sequence")) {
     state = sqlstate::kCharacterNotInRepertoire;
+  } else if (message.starts_with("frame start") || message.starts_with("frame end")) {
+    state = sqlstate::kWindowingError;
   } else if (Contains(message, "precision for type float")) {
     state = sqlstate::kInvalidParameterValue;
   } else if (Contains(message, "nonstandard use of escape") || Contains(message, "unsafe use of")) {

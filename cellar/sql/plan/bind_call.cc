@@ -8,28 +8,13 @@ namespace cellar::sql::planning {
 
 namespace {
 
-bool IsWindowFunction(std::string_view name) {
-  static constexpr std::string_view kNames[] = {
-      "row_number", "rank", "dense_rank",  "percent_rank", "cume_dist", "ntile",
-      "lag",        "lead", "first_value", "last_value",   "nth_value"};
-  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
-}
-
-std::string Signature(std::string_view name, const std::vector<ExprPtr>& args) {
-  std::string out(name);
-  out += '(';
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (i > 0) out += ", ";
-    out += FormatType(args[i]->type);
-  }
-  return out + ")";
-}
-
 Status AggregateNotAllowed(Place place, int location) {
   return SqlError(Code::kInvalid, sqlstate::kGroupingError,
                   "aggregate functions are not allowed in {}", PlaceName(place))
       .WithLocation(location);
 }
+
+}  // namespace
 
 bool AggregatesAllowed(Place place) {
   switch (place) {
@@ -42,7 +27,15 @@ bool AggregatesAllowed(Place place) {
   }
 }
 
-}  // namespace
+std::string Signature(std::string_view name, const std::vector<ExprPtr>& args) {
+  std::string out(name);
+  out += '(';
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (i > 0) out += ", ";
+    out += FormatType(args[i]->type);
+  }
+  return out + ")";
+}
 
 Type SetColumnType(const Expr& call, Type declared) {
   if (declared.id != TypeId::kAnyelement && declared.id != TypeId::kAnyarray) return declared;
@@ -229,9 +222,9 @@ Block* Binder::OwnerOf(const std::vector<const Expr*>& exprs, Env& env) {
 }
 
 Result<AggregateCall> Binder::MakeAggregateCall(const ast::FuncCall& call, const std::string& name,
-                                                Env& env) {
+                                                Env& env, bool windowed) {
   Env inner = env;
-  inner.in_aggregate = true;
+  inner.in_aggregate = !windowed;
   AggregateCall out;
   out.distinct = call.distinct;
   std::vector<ExprPtr> args;
@@ -309,7 +302,7 @@ Result<ExprPtr> Binder::BindAggregate(const ast::FuncCall& call, const std::stri
                     "aggregate function calls cannot be nested")
         .WithLocation(call.location);
   }
-  CELLAR_TRY_ASSIGN(AggregateCall bound, MakeAggregateCall(call, name, env));
+  CELLAR_TRY_ASSIGN(AggregateCall bound, MakeAggregateCall(call, name, env, false));
   // An aggregate over outer columns only belongs to the outer query.
   std::vector<const Expr*> exprs;
   for (const ExprPtr& arg : bound.args) exprs.push_back(arg.get());
@@ -339,160 +332,6 @@ Result<ExprPtr> Binder::BindAggregate(const ast::FuncCall& call, const std::stri
   info.type = bound.result;
   int id = s_.AddColumn(std::move(info));
   block->aggregates.push_back({std::move(bound), id});
-  return s_.ColumnExpr(id, call.location);
-}
-
-Status Binder::BindWindowSpec(const ast::WindowDef& def, Env& env, WindowSpec* spec) {
-  const std::string& base = !def.ref_name.empty() ? def.ref_name : def.name;
-  const ast::SelectStmt* select = env.scope->block != nullptr ? env.scope->block->select : nullptr;
-  if (!base.empty()) {
-    const ast::WindowDef* found = nullptr;
-    if (select != nullptr) {
-      for (const ast::WindowDef& window : select->windows) {
-        if (window.name == base && &window != &def) found = &window;
-      }
-    }
-    bool is_definition = false;
-    if (select != nullptr) {
-      for (const ast::WindowDef& window : select->windows) is_definition |= &window == &def;
-    }
-    if (found == nullptr && !is_definition) {
-      return SqlError(Code::kInvalid, sqlstate::kUndefinedObject, "window \"{}\" does not exist",
-                      base)
-          .WithLocation(def.location);
-    }
-    if (found != nullptr) CELLAR_TRY(BindWindowSpec(*found, env, spec));
-  }
-  Env inner = env;
-  inner.place = Place::kWindow;
-  inner.in_window = true;
-  for (const ast::ExprPtr& expr : def.partition_by) {
-    CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*expr, inner));
-    CELLAR_TRY_ASSIGN(bound, ResolveUnknown(std::move(bound)));
-    spec->partition_by.push_back(std::move(bound));
-  }
-  for (const ast::SortBy& sort : def.order_by) {
-    CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*sort.expr, inner));
-    CELLAR_TRY_ASSIGN(bound, ResolveUnknown(std::move(bound)));
-    CELLAR_TRY_ASSIGN(SortKey key, MakeSortKey(sort, std::move(bound)));
-    spec->order_by.push_back(std::move(key));
-  }
-  return Status();
-}
-
-Result<ExprPtr> Binder::BindWindowCall(const ast::FuncCall& call, const std::string& name,
-                                       Env& env) {
-  bool allowed = env.place == Place::kSelect || env.place == Place::kOrderBy ||
-                 env.place == Place::kDistinctOn;
-  if (env.in_window) {
-    return SqlError(Code::kInvalid, sqlstate::kWindowingError,
-                    "window function calls cannot be nested")
-        .WithLocation(call.location);
-  }
-  if (env.in_aggregate) {
-    return SqlError(Code::kInvalid, sqlstate::kGroupingError,
-                    "aggregate function calls cannot contain window function calls")
-        .WithLocation(call.location);
-  }
-  if (!allowed || env.scope->block == nullptr) {
-    return SqlError(Code::kInvalid, sqlstate::kWindowingError,
-                    "window functions are not allowed in {}", PlaceName(env.place))
-        .WithLocation(call.location);
-  }
-  Block& block = *env.scope->block;
-  BoundWindow window;
-  window.call.function = name;
-  Env inner = env;
-  inner.in_window = true;
-  if (IsWindowFunction(name)) {
-    for (const ast::ExprPtr& arg : call.args) {
-      CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*arg, inner));
-      window.call.args.push_back(std::move(bound));
-    }
-    std::vector<ExprPtr>& args = window.call.args;
-    size_t n = args.size();
-    size_t least = 0, most = 0;
-    Type result = MakeType(TypeId::kInt8);
-    if (name == "percent_rank" || name == "cume_dist") result = MakeType(TypeId::kFloat8);
-    if (name == "ntile") {
-      least = most = 1;
-      result = MakeType(TypeId::kInt4);
-    }
-    if (name == "lag" || name == "lead") least = 1, most = 3;
-    if (name == "first_value" || name == "last_value") least = most = 1;
-    if (name == "nth_value") least = most = 2;
-    if (n < least || n > most) {
-      return SqlError(Code::kInvalid, sqlstate::kUndefinedFunction, "function {} does not exist",
-                      Signature(name, args))
-          .WithHint(
-              "No function matches the given name and argument types. You might need to add "
-              "explicit type casts.")
-          .WithLocation(call.location);
-    }
-    if (name == "ntile") {
-      CELLAR_TRY_ASSIGN(
-          args[0], Coerce(std::move(args[0]), MakeType(TypeId::kInt4), CastContext::kImplicit, -1));
-    } else if (most > 0) {
-      CELLAR_TRY_ASSIGN(args[0], ResolveUnknown(std::move(args[0])));
-      if (n >= 2) {
-        CELLAR_TRY_ASSIGN(args[1], Coerce(std::move(args[1]), MakeType(TypeId::kInt4),
-                                          CastContext::kImplicit, -1));
-      }
-      result = args[0]->type;
-      if (n == 3) {
-        std::vector<ExprPtr*> both{&args[0], &args[2]};
-        CELLAR_TRY(CoerceCommon(both, name, call.location, &result));
-      }
-    }
-    window.call.result = result;
-  } else if (IsAggregate(name)) {
-    if (call.distinct) {
-      return UnsupportedError("DISTINCT is not implemented for window functions")
-          .WithLocation(call.location);
-    }
-    if (!call.order_by.empty()) {
-      return UnsupportedError("aggregate ORDER BY is not implemented for window functions")
-          .WithLocation(call.location);
-    }
-    Env aggregate_env = inner;
-    CELLAR_TRY_ASSIGN(window.call.aggregate, MakeAggregateCall(call, name, aggregate_env));
-    window.call.result = window.call.aggregate.result;
-  } else {
-    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType,
-                    "OVER specified, but {} is not a window function nor an aggregate function",
-                    name)
-        .WithLocation(call.location);
-  }
-  CELLAR_TRY(BindWindowSpec(*call.over, env, &window.spec));
-  // The frame may be written on the named window.
-  const ast::WindowDef* frame = call.over.get();
-  if (!frame->has_frame && block.select != nullptr) {
-    const std::string& base = !frame->ref_name.empty() ? frame->ref_name : frame->name;
-    for (const ast::WindowDef& def : block.select->windows) {
-      if (!base.empty() && def.name == base) frame = &def;
-    }
-  }
-  using Frame = WindowCall::Frame;
-  window.call.frame = Frame::kRangeToCurrent;
-  if (frame->has_frame) {
-    bool from_start = frame->frame_start == ast::FrameBound::kUnboundedPreceding;
-    bool to_current = frame->frame_end == ast::FrameBound::kCurrentRow;
-    bool to_end = frame->frame_end == ast::FrameBound::kUnboundedFollowing;
-    if (frame->exclusion != ast::FrameExclusion::kNone || !from_start || (!to_current && !to_end)) {
-      return UnsupportedError("this window frame is not supported").WithLocation(frame->location);
-    }
-    if (to_end) {
-      window.call.frame = Frame::kWhole;
-    } else if (frame->frame_mode == ast::FrameMode::kRows) {
-      window.call.frame = Frame::kRowsToCurrent;
-    }
-  }
-  ColumnInfo info;
-  info.name = name;
-  info.type = window.call.result;
-  window.id = s_.AddColumn(std::move(info));
-  int id = window.id;
-  block.windows.push_back(std::move(window));
   return s_.ColumnExpr(id, call.location);
 }
 

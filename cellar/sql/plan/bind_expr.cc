@@ -312,7 +312,7 @@ Result<ExprPtr> Binder::BindExpr(const ast::Expr& expr, Env& env) {
           .WithLocation(expr.location);
     case NodeKind::kNamedArg:
       return UnsupportedError("named arguments are not supported").WithLocation(expr.location);
-    case NodeKind::kGroupingFunc:
+    case NodeKind::kGroupingFunc: return BindGrouping(expr.As<ast::GroupingFunc>(), env);
     case NodeKind::kGroupingSet:
       return UnsupportedError("grouping sets are not supported").WithLocation(expr.location);
     case NodeKind::kCurrentOf:
@@ -376,6 +376,11 @@ Result<ExprPtr> Binder::BindParam(const ast::ParamRef& ref) {
 }
 
 Result<ExprPtr> Binder::BindOperator(const ast::OperatorExpr& op, Env& env) {
+  if (op.left != nullptr && op.left->kind == ast::NodeKind::kRow &&
+      op.right->kind == ast::NodeKind::kSubLink &&
+      op.right->As<ast::SubLink>().sub_kind == ast::SubLinkKind::kExpr) {
+    return BindRowSubLink(op, env);
+  }
   CELLAR_TRY_ASSIGN(ExprPtr right, BindExpr(*op.right, env));
   ExprPtr left;
   if (op.left != nullptr) {

@@ -289,6 +289,16 @@ Status Binder::AddLimit(const ast::SelectStmt& select, const Scope* outer, Bound
   if (select.offset != nullptr) {
     CELLAR_TRY(bind(*select.offset, "OFFSET", Place::kOffset, &node->offset));
   }
+  if (select.with_ties && query->root->kind == LogicalKind::kSort) {
+    if (node->limit != nullptr && IsConstant(*node->limit) && node->limit->constant.is_null()) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidRowCountInLimit,
+                      "row count cannot be null in FETCH FIRST ... WITH TIES clause")
+          .WithLocation(ExprLocation(*select.limit));
+    }
+    for (const SortKey& key : query->root->As<LogicalSort>().keys) {
+      node->ties.push_back(key.expr->index);
+    }
+  }
   query->root = Wrap(std::move(node), std::move(query->root));
   return Status();
 }

@@ -148,10 +148,6 @@ Result<BoundQuery> Binder::BindSelect(const ast::SelectStmt& select, const Scope
 
 Result<BoundQuery> Binder::BindQueryBody(const ast::SelectStmt& select, const Scope* outer,
                                          bool resolve_unknowns) {
-  if (select.with_ties) {
-    return UnsupportedError("FETCH FIRST ... WITH TIES is not supported")
-        .WithLocation(select.location);
-  }
   if (select.set_op != ast::SetOp::kNone) {
     CELLAR_TRY_ASSIGN(BoundQuery query, BindSetOperation(select, outer));
     if (!select.locking.empty()) {
@@ -424,6 +420,7 @@ Result<LogicalPtr> Binder::AddWindows(Block& block, LogicalPtr root) {
       done[j] = true;
       node->ids.push_back(block.windows[j].id);
       node->calls.push_back(std::move(block.windows[j].call));
+      node->frames.push_back(std::move(block.windows[j].spec.frame));
     }
     node->partition_by = std::move(block.windows[i].spec.partition_by);
     node->order_by = std::move(block.windows[i].spec.order_by);
@@ -434,10 +431,6 @@ Result<LogicalPtr> Binder::AddWindows(Block& block, LogicalPtr root) {
 
 Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const Scope* outer,
                                            bool resolve_unknowns) {
-  if (select.has_grouping_sets) {
-    return UnsupportedError("GROUPING SETS, ROLLUP and CUBE are not supported")
-        .WithLocation(select.location);
-  }
   Block block;
   block.select = &select;
   CELLAR_TRY_ASSIGN(FromResult from, BindFromList(select.from, outer, &block));
@@ -506,17 +499,18 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
 
   // GROUP BY: input columns come before output names.
   std::vector<ExprPtr> keys;
-  for (const ast::ExprPtr& expr : select.group_by) {
+  std::vector<std::vector<int>> sets;
+  auto add_keys = [&](const ast::Expr& expr) -> Result<std::vector<int>> {
     env.place = Place::kGroupBy;
     std::optional<size_t> target;
     bool input_column = false;
-    if (const std::string* name = PlainName(*expr)) {
+    if (const std::string* name = PlainName(expr)) {
       for (const ScopeItem* item : block.scope.items) {
         if (!item->columns_visible) continue;
         for (const ScopeColumn& column : item->columns) input_column |= column.name == *name;
       }
     }
-    CELLAR_TRY(output_target(*expr, "GROUP BY", !input_column, &target));
+    CELLAR_TRY(output_target(expr, "GROUP BY", !input_column, &target));
     ExprPtr key;
     if (target.has_value()) {
       key = CloneExpr(*targets[*target].expr);
@@ -525,25 +519,28 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
         if (used.Has(aggregate.id)) {
           return SqlError(Code::kInvalid, sqlstate::kGroupingError,
                           "aggregate functions are not allowed in GROUP BY")
-              .WithLocation(expr->location);
+              .WithLocation(expr.location);
         }
       }
     } else {
-      CELLAR_TRY_ASSIGN(key, BindExpr(*expr, env));
+      CELLAR_TRY_ASSIGN(key, BindExpr(expr, env));
       CELLAR_TRY_ASSIGN(key, ResolveUnknown(std::move(key)));
     }
+    std::vector<int> places;
     auto add_key = [&](ExprPtr one) {
-      for (const ExprPtr& known : keys) {
-        if (ExprEquals(*known, *one)) return;
-      }
-      keys.push_back(std::move(one));
+      size_t k = 0;
+      while (k < keys.size() && !ExprEquals(*keys[k], *one)) ++k;
+      places.push_back(static_cast<int>(k));
+      if (k == keys.size()) keys.push_back(std::move(one));
     };
     if (key->kind == ExprKind::kRow) {
       for (ExprPtr& field : key->args) add_key(std::move(field));
     } else {
       add_key(std::move(key));
     }
-  }
+    return places;
+  };
+  CELLAR_TRY(BindGroupBy(select, add_keys, &sets));
 
   ExprPtr having;
   if (select.having != nullptr) {
@@ -607,6 +604,8 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
     }
   }
 
+  env.place = Place::kSelect;
+  CELLAR_TRY(CheckWindows(select, env));
   CELLAR_TRY(Lock(select, block));
 
   // Set-returning functions that are grouped by run below the grouping, others above it.
@@ -616,18 +615,36 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
     CELLAR_TRY_ASSIGN(root, AddSetFunctions(block, std::move(root), &early));
   }
 
-  if (!keys.empty() || !block.aggregates.empty() || having != nullptr) {
+  CELLAR_TRY_ASSIGN(auto groupings, PlaceGroupings(block, keys));
+  if (!groupings.empty() && sets.empty()) {
+    // GROUPING() of a plain GROUP BY: all keys are one set.
+    sets.emplace_back();
+    for (size_t k = 0; k < keys.size(); ++k) sets[0].push_back(static_cast<int>(k));
+  }
+  // Keys of sets are NULL in other sets, so that they are not the columns they are made of.
+  const bool by_sets = !sets.empty();
+  if (!keys.empty() || by_sets || !block.aggregates.empty() || having != nullptr) {
     IdSet local;
     AddProduced(*root, &local);
     IdSet allowed;
     auto aggregate = std::make_unique<LogicalAggregate>();
     std::vector<int> key_ids;
-    for (const ExprPtr& key : keys) {
-      if (key->kind == ExprKind::kColumn) {
+    IdSet in_all;  // columns by which every set groups
+    for (size_t k = 0; k < keys.size(); ++k) {
+      const ExprPtr& key = keys[k];
+      const bool column = key->kind == ExprKind::kColumn;
+      bool common = column;
+      for (const std::vector<int>& set : sets) {
+        common = common && std::binary_search(set.begin(), set.end(), static_cast<int>(k));
+      }
+      if (common) in_all.Add(key->index);
+      if (column) allowed.Add(key->index);
+      if (column && !by_sets) {
         key_ids.push_back(key->index);
       } else {
         ColumnInfo info;
-        info.name = "?column?";
+        info.name = column ? s_.column(key->index).name : "?column?";
+        if (column) info.qualifier = s_.column(key->index).qualifier;
         info.type = key->type;
         key_ids.push_back(s_.AddColumn(std::move(info)));
       }
@@ -648,7 +665,7 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
       for (const catalog::IndexColumn& column : primary.key) {
         bool have = false;
         for (size_t i = 0; i < item->get->columns.size(); ++i) {
-          have = have || (item->get->columns[i] == column.column && allowed.Has(item->get->ids[i]));
+          have = have || (item->get->columns[i] == column.column && in_all.Has(item->get->ids[i]));
         }
         whole = whole && have;
       }
@@ -668,6 +685,9 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
       if (window.call.aggregate.filter != nullptr) above.push_back(&window.call.aggregate.filter);
       for (ExprPtr& expr : window.spec.partition_by) above.push_back(&expr);
       for (SortKey& key : window.spec.order_by) above.push_back(&key.expr);
+      for (ExprPtr* offset : {&window.spec.frame.start_offset, &window.spec.frame.end_offset}) {
+        if (*offset != nullptr) above.push_back(offset);
+      }
     }
     for (ExprPtr* expr : above) {
       CELLAR_TRY(ReplaceKeys(expr, keys, key_ids));
@@ -677,9 +697,24 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
     for (ExprPtr* expr : above) AddIds(s_, **expr, &used);
     for (int id : dependent) {
       if (used.Has(id) && !allowed.Has(id)) {
+        const int place = static_cast<int>(keys.size());
         keys.push_back(s_.ColumnExpr(id));
-        key_ids.push_back(id);
+        key_ids.push_back(by_sets ? s_.AddColumn(s_.column(id)) : id);
         allowed.Add(id);
+        for (std::vector<int>& set : sets) set.push_back(place);
+      }
+    }
+    if (by_sets) {
+      std::vector<ExprPtr> columns;
+      std::vector<std::pair<int, const Expr*>> values;
+      for (size_t k = 0; k < keys.size(); ++k) {
+        if (keys[k]->kind != ExprKind::kColumn) continue;
+        columns.push_back(s_.ColumnExpr(key_ids[k]));
+        values.emplace_back(keys[k]->index, columns.back().get());
+      }
+      for (ExprPtr* expr : above) {
+        ReplaceInSubqueries(**expr, values);
+        Substitute(expr, values);
       }
     }
     aggregate->keys = std::move(keys);
@@ -688,6 +723,9 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
       aggregate->ids.push_back(call.id);
       aggregate->calls.push_back(std::move(call.call));
     }
+    for (const BoundGrouping& grouping : block.groupings) aggregate->ids.push_back(grouping.id);
+    aggregate->sets = std::move(sets);
+    aggregate->groupings = std::move(groupings);
     root = Wrap(std::move(aggregate), std::move(root));
     if (having != nullptr) {
       auto filter = std::make_unique<LogicalFilter>();

@@ -3,6 +3,43 @@
 
 namespace cellar::sql::planning {
 
+Result<ExprPtr> Binder::BindRowSubLink(const ast::OperatorExpr& op, Env& env) {
+  const auto& link = op.right->As<ast::SubLink>();
+  CELLAR_TRY_ASSIGN(ExprPtr left, BindExpr(*op.left, env));
+  CELLAR_TRY_ASSIGN(BoundQuery query, BindSelect(*link.select, env.scope));
+  const size_t wanted = left->args.size();
+  if (query.columns.size() != wanted) {
+    return SqlError(Code::kInvalid, sqlstate::kSyntaxError, "subquery has too {} columns",
+                    query.columns.size() > wanted ? "many" : "few")
+        .WithLocation(link.location);
+  }
+  // The row that there is gives the answer, none NULL, several the error: SELECT (a, b) op (x, y).
+  auto right = std::make_unique<Expr>();
+  right->kind = ExprKind::kRow;
+  right->type = MakeType(TypeId::kRecord);
+  for (const QueryColumn& column : query.columns) right->args.push_back(s_.ColumnExpr(column.id));
+  CELLAR_TRY_ASSIGN(ExprPtr answer,
+                    MakeRowComparison(op.op.name == "!=" ? "<>" : op.op.name, std::move(left),
+                                      std::move(right), op.location));
+  auto out = std::make_unique<Expr>();
+  out->kind = ExprKind::kSubplan;
+  out->subplan_kind = SubplanKind::kScalar;
+  out->type = answer->type;
+  out->location = link.location;
+  ColumnInfo info;
+  info.name = "?column?";
+  info.type = answer->type;
+  auto project = std::make_unique<LogicalProject>();
+  project->ids.push_back(s_.AddColumn(std::move(info)));
+  project->exprs.push_back(std::move(answer));
+  Subquery subquery;
+  subquery.ids = project->ids;
+  subquery.root = Wrap(std::move(project), std::move(query.root));
+  out->index = static_cast<int>(s_.subqueries.size());
+  s_.subqueries.push_back(std::move(subquery));
+  return out;
+}
+
 Result<ExprPtr> Binder::BindSubLink(const ast::SubLink& link, Env& env, bool negated) {
   bool quantified =
       link.sub_kind == ast::SubLinkKind::kAny || link.sub_kind == ast::SubLinkKind::kAll;

@@ -91,10 +91,16 @@ struct BoundAggregate {
 struct WindowSpec {
   std::vector<ExprPtr> partition_by;
   std::vector<SortKey> order_by;
+  WindowFrame frame;
 };
 struct BoundWindow {
   WindowCall call;
   WindowSpec spec;
+  int id = -1;
+};
+struct BoundGrouping {
+  std::vector<ExprPtr> args;
+  std::vector<int> locations;
   int id = -1;
 };
 struct BoundSetFunction {
@@ -110,6 +116,7 @@ struct Block {
   Scope scope;
   std::vector<BoundAggregate> aggregates;
   std::vector<BoundWindow> windows;
+  std::vector<BoundGrouping> groupings;
   std::vector<BoundSetFunction> set_functions;
   bool grouped = false;
 };
@@ -266,6 +273,8 @@ class Binder {
   Result<ExprPtr> BindParam(const ast::ParamRef& ref);
   Result<ExprPtr> BindOperator(const ast::OperatorExpr& op, Env& env);
   Result<ExprPtr> MakeOperator(std::string_view op, ExprPtr left, ExprPtr right, int location);
+  // (a, b) op (SELECT x, y ...)
+  Result<ExprPtr> BindRowSubLink(const ast::OperatorExpr& op, Env& env);
   Result<ExprPtr> MakeRowComparison(std::string_view op, ExprPtr left, ExprPtr right, int location);
   Result<ExprPtr> BindAnyAll(const ast::AnyAllExpr& expr, Env& env);
   Result<ExprPtr> BindDistinct(const ast::DistinctExpr& expr, Env& env);
@@ -294,13 +303,35 @@ class Binder {
   // bind_call.cc
   Result<ExprPtr> BindCall(const ast::FuncCall& call, Env& env);
   Result<ExprPtr> BindAggregate(const ast::FuncCall& call, const std::string& name, Env& env);
-  Result<ExprPtr> BindWindowCall(const ast::FuncCall& call, const std::string& name, Env& env);
-  Status BindWindowSpec(const ast::WindowDef& def, Env& env, WindowSpec* spec);
+  // `windowed`: with OVER, so that its arguments may be aggregates.
   Result<AggregateCall> MakeAggregateCall(const ast::FuncCall& call, const std::string& name,
-                                          Env& env);
+                                          Env& env, bool windowed);
   Result<ExprPtr> CallFunction(std::string_view name, std::vector<ExprPtr> args, int location);
   Result<ExprPtr> BindSetFunction(ExprPtr call, const std::string& name, Env& env);
   Block* OwnerOf(const std::vector<const Expr*>& exprs, Env& env);
+
+  // bind_grouping.cc
+  using AddKeys = std::function<Result<std::vector<int>>(const ast::Expr&)>;
+  // `sets` stays empty for a GROUP BY of expressions only.
+  Status BindGroupBy(const ast::SelectStmt& select, const AddKeys& add_keys,
+                     std::vector<std::vector<int>>* sets);
+  Result<std::vector<std::vector<int>>> ExpandGrouping(const ast::Expr& element,
+                                                       const AddKeys& add_keys);
+  Result<ExprPtr> BindGrouping(const ast::GroupingFunc& call, Env& env);
+  // Positions of the arguments of each GROUPING() among the keys.
+  Result<std::vector<std::vector<int>>> PlaceGroupings(const Block& block,
+                                                       const std::vector<ExprPtr>& keys);
+  // Substitutes ids in the queries below an expression.
+  void ReplaceInSubqueries(const Expr& expr,
+                           const std::vector<std::pair<int, const Expr*>>& values);
+  void ReplaceInTree(Logical* tree, const std::vector<std::pair<int, const Expr*>>& values);
+
+  // bind_window.cc
+  Result<ExprPtr> BindWindowCall(const ast::FuncCall& call, const std::string& name, Env& env);
+  Status BindWindow(const ast::WindowDef& def, Env& env, WindowSpec* spec);
+  Status BindFrame(const ast::WindowDef& def, Env& env, WindowSpec* spec);
+  // The WINDOW clause, used or not.
+  Status CheckWindows(const ast::SelectStmt& select, Env& env);
 
   Result<Type> TypeNamed(const ast::TypeName& name) const;
   Result<const Collation*> CollationNamed(const ast::QualifiedName& name) const;
@@ -328,6 +359,11 @@ std::optional<int> PositionOf(const ast::Expr& expr);
 const std::string* PlainName(const ast::Expr& expr);
 // `node` with `child` below it.
 LogicalPtr Wrap(std::unique_ptr<Logical> node, LogicalPtr child);
+
+bool IsWindowFunction(std::string_view name);
+bool AggregatesAllowed(Place place);
+// f(integer, text), for messages.
+std::string Signature(std::string_view name, const std::vector<ExprPtr>& args);
 
 // The type of a column of a set-returning call, polymorphic ones resolved by its arguments.
 Type SetColumnType(const Expr& call, Type declared);

@@ -440,7 +440,7 @@ Result<Phys> Physical::BuildAggregate(LogicalAggregate& aggregate,
   }
   inner.needed = Expand(inner.needed);
   bool first_of = false;
-  if (aggregate.keys.empty() && aggregate.calls.size() == 1) {
+  if (aggregate.keys.empty() && aggregate.sets.empty() && aggregate.calls.size() == 1) {
     const AggregateCall& call = aggregate.calls[0];
     const Logical* source = aggregate.children[0].get();
     while (source->kind == LogicalKind::kFilter) source = source->children[0].get();
@@ -454,7 +454,7 @@ Result<Phys> Physical::BuildAggregate(LogicalAggregate& aggregate,
                                 : Build(std::move(aggregate.children[0]), std::move(below), inner);
   if (!built.ok()) return built;
   Phys child = std::move(*built);
-  auto node = std::make_unique<AggregateNode>();
+  auto node = std::make_unique<GroupingNode>();
   double groups = 1;
   for (ExprPtr& key : aggregate.keys) {
     groups *= GroupsOf(*key, child.rows());
@@ -463,7 +463,9 @@ Result<Phys> Physical::BuildAggregate(LogicalAggregate& aggregate,
   for (AggregateCall& call : aggregate.calls) CELLAR_TRY(FinalizeCall(&call, child.cols));
   node->keys = std::move(aggregate.keys);
   node->calls = std::move(aggregate.calls);
-  bool grouped = !node->keys.empty();
+  node->sets = std::move(aggregate.sets);
+  node->groupings = std::move(aggregate.groupings);
+  bool grouped = !node->keys.empty() || !node->sets.empty();
   size_t calls = node->calls.size();
   AddChild(node.get(), &child);
   node->cost +=
@@ -485,16 +487,22 @@ Result<Phys> Physical::BuildWindow(LogicalWindow& window, std::vector<ExprPtr> c
   ForEachExpr(&window, [&](ExprPtr* expr) { AddIds(s_, **expr, &inner.needed); });
   inner.needed = Expand(inner.needed);
   CELLAR_TRY_ASSIGN(Phys child, Build(std::move(window.children[0]), {}, inner));
-  auto node = std::make_unique<WindowNode>();
+  auto node = std::make_unique<FramedWindowNode>();
   CELLAR_TRY(FinalizeAll(&window.partition_by, child.cols));
   CELLAR_TRY(FinalizeKeys(&window.order_by, child.cols));
   for (WindowCall& call : window.calls) {
     CELLAR_TRY(FinalizeAll(&call.args, child.cols));
     CELLAR_TRY(FinalizeCall(&call.aggregate, child.cols));
   }
+  for (WindowFrame& frame : window.frames) {
+    for (ExprPtr* offset : {&frame.start_offset, &frame.end_offset}) {
+      if (*offset != nullptr) CELLAR_TRY(Finalize(offset, child.cols));
+    }
+  }
   node->partition_by = std::move(window.partition_by);
   node->order_by = std::move(window.order_by);
   node->calls = std::move(window.calls);
+  node->frames = std::move(window.frames);
   Phys out;
   out.cols = child.cols;
   out.cols.insert(out.cols.end(), window.ids.begin(), window.ids.end());
@@ -567,13 +575,15 @@ Result<Phys> Physical::BuildLimit(LogicalLimit& limit, std::vector<ExprPtr> cond
   inner.order = request.order;
   double guess = count.value_or(10) + (limit.offset != nullptr ? offset.value_or(0) : 0);
   if (has_limit) inner.limit = std::max(1.0, guess);
-  if (conditions.empty()) inner.exact = request.exact;
+  for (int id : limit.ties) inner.needed.Add(id);
+  inner.needed = Expand(inner.needed);
+  if (conditions.empty() && limit.ties.empty()) inner.exact = request.exact;
   Result<Phys> built = [&]() -> Result<Phys> {
     if (limit.children[0]->kind != LogicalKind::kSort) {
       return Build(std::move(limit.children[0]), {}, inner);
     }
     ExprPtr top;
-    if (has_limit) {
+    if (has_limit && limit.ties.empty()) {
       top = CloneExpr(*limit.limit);
       if (limit.offset != nullptr) {
         Type types[2] = {MakeType(TypeId::kInt8), MakeType(TypeId::kInt8)};
@@ -593,15 +603,20 @@ Result<Phys> Physical::BuildLimit(LogicalLimit& limit, std::vector<ExprPtr> cond
   }();
   if (!built.ok()) return built;
   Phys child = std::move(*built);
-  auto node = std::make_unique<LimitNode>();
+  auto node = std::make_unique<TiesNode>();
   if (limit.limit != nullptr) CELLAR_TRY(Finalize(&limit.limit, {}));
   if (limit.offset != nullptr) CELLAR_TRY(Finalize(&limit.offset, {}));
   node->limit = std::move(limit.limit);
   node->offset = std::move(limit.offset);
+  for (int id : limit.ties) {
+    const auto found = std::find(child.cols.begin(), child.cols.end(), id);
+    if (found == child.cols.end()) return InternalError("the limit lost a column of its order");
+    node->ties.push_back(static_cast<int>(found - child.cols.begin()));
+  }
   Phys out;
   out.cols = child.cols;
   out.order = child.order;
-  out.at_most_one = child.at_most_one || (count.has_value() && *count <= 1);
+  out.at_most_one = child.at_most_one || (count.has_value() && *count <= 1 && node->ties.empty());
   AddChild(node.get(), &child);
   if (has_limit) node->rows = std::max(1.0, std::min(node->rows, count.value_or(10)));
   out.node = std::move(node);

@@ -72,6 +72,10 @@ void ForEachExpr(Logical* node, const std::function<void(ExprPtr*)>& f) {
         each(call.args);
         aggregate(call.aggregate);
       }
+      for (WindowFrame& frame : n.frames) {
+        if (frame.start_offset != nullptr) f(&frame.start_offset);
+        if (frame.end_offset != nullptr) f(&frame.end_offset);
+      }
       break;
     }
     case LogicalKind::kSort: keys(node->As<LogicalSort>().keys); break;

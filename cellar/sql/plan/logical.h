@@ -18,6 +18,7 @@
 
 #include "cellar/sql/plan/plan.h"
 #include "cellar/sql/plan/planner.h"
+#include "cellar/sql/plan/query_nodes.h"
 
 namespace cellar::sql::planning {
 
@@ -214,12 +215,15 @@ struct LogicalAggregate : Logical {
   LogicalAggregate() : Logical(LogicalKind::kAggregate) {}
   std::vector<ExprPtr> keys;
   std::vector<AggregateCall> calls;  // ids: keys, then calls. A plain column key keeps its id.
+  // As GroupingNode's. With sets no key keeps its id, and the groupings have ids behind the calls.
+  std::vector<std::vector<int>> sets, groupings;
 };
 struct LogicalWindow : Logical {
   LogicalWindow() : Logical(LogicalKind::kWindow) {}
   std::vector<ExprPtr> partition_by;
   std::vector<SortKey> order_by;
   std::vector<WindowCall> calls;
+  std::vector<WindowFrame> frames;  // of each
 };
 struct LogicalSort : Logical {
   LogicalSort() : Logical(LogicalKind::kSort) {}
@@ -228,6 +232,7 @@ struct LogicalSort : Logical {
 struct LogicalLimit : Logical {
   LogicalLimit() : Logical(LogicalKind::kLimit) {}
   ExprPtr limit, offset;
+  std::vector<int> ties;  // ids, see TiesNode
 };
 // Outputs only `on` (DISTINCT) or passes its child's columns through (DISTINCT ON).
 struct LogicalDistinct : Logical {
