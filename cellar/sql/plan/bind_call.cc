@@ -8,6 +8,92 @@ namespace cellar::sql::planning {
 
 namespace {
 
+// Parameters that may be named, and what those that are left out are. Functions of PostgreSQL 15
+// whose parameters have names.
+struct NamedParameters {
+  std::string_view function;
+  struct One {
+    std::string_view name;
+    const char* instead = nullptr;  // a constant; null: none
+    TypeId type = TypeId::kInt4;    // of that
+  };
+  std::vector<One> parameters;
+};
+const NamedParameters* FindNamed(std::string_view function) {
+  static const std::vector<NamedParameters> all = {
+      {"make_interval",
+       {{"years", "0"},
+        {"months", "0"},
+        {"weeks", "0"},
+        {"days", "0"},
+        {"hours", "0"},
+        {"mins", "0"},
+        {"secs", "0", TypeId::kFloat8}}},
+      {"make_date", {{"year"}, {"month"}, {"day"}}},
+      {"make_time", {{"hour"}, {"min"}, {"sec"}}},
+      {"make_timestamp", {{"year"}, {"month"}, {"mday"}, {"hour"}, {"min"}, {"sec"}}},
+      {"make_timestamptz",
+       {{"year"}, {"month"}, {"mday"}, {"hour"}, {"min"}, {"sec"}, {"timezone"}}},
+      {"jsonb_set",
+       {{"jsonb_in"}, {"path"}, {"replacement"}, {"create_if_missing", "true", TypeId::kBool}}},
+      {"jsonb_insert",
+       {{"jsonb_in"}, {"path"}, {"replacement"}, {"insert_after", "false", TypeId::kBool}}},
+      {"parse_ident", {{"str"}, {"strict", "true", TypeId::kBool}}},
+  };
+  for (const NamedParameters& one : all) {
+    if (one.function == function) return &one;
+  }
+  return nullptr;
+}
+
+// Brings arguments, the last of them named, into the order of the function's parameters.
+Status PlaceNamed(std::string_view function, const std::vector<std::string>& names,
+                  std::vector<ExprPtr>* args) {
+  const size_t first = args->size() - names.size();
+  auto missing = [&] {
+    std::string shown(function);
+    for (size_t i = 0; i < args->size(); ++i) {
+      shown += i == 0 ? "(" : ", ";
+      if (i >= first) shown += names[i - first] + " => ";
+      shown += FormatType((*args)[i]->type);
+    }
+    return SqlError(Code::kInvalid, sqlstate::kUndefinedFunction, "function {}) does not exist",
+                    shown)
+        .WithHint(
+            "No function matches the given name and argument types. You might need to add explicit "
+            "type casts.");
+  };
+  const NamedParameters* known = FindNamed(function);
+  if (known == nullptr || args->size() > known->parameters.size()) return missing();
+  std::vector<int> places(known->parameters.size(), -1);  // of arguments
+  for (size_t i = 0; i < first; ++i) places[i] = static_cast<int>(i);
+  for (size_t i = 0; i < names.size(); ++i) {
+    size_t p = first;
+    while (p < places.size() && known->parameters[p].name != names[i]) ++p;
+    if (p == places.size()) return missing();
+    places[p] = static_cast<int>(first + i);
+  }
+  // The last parameter without a constant for it may be missing: there is a function without it.
+  if (places.back() < 0 && known->parameters.back().instead == nullptr) places.pop_back();
+  for (size_t p = 0; p < places.size(); ++p) {
+    if (places[p] < 0 && known->parameters[p].instead == nullptr) return missing();
+  }
+  std::vector<ExprPtr> out;
+  for (size_t p = 0; p < places.size(); ++p) {
+    if (places[p] >= 0) {
+      out.push_back(std::move((*args)[static_cast<size_t>(places[p])]));
+      continue;
+    }
+    const Type type = MakeType(known->parameters[p].type);
+    const std::string_view text = known->parameters[p].instead;
+    out.push_back(MakeConstant(Value(type, type.id == TypeId::kBool ? Datum::Bool(text == "true")
+                                           : type.id == TypeId::kFloat8 ? Datum::Double(0)
+                                                                        : Datum::Int(0))));
+  }
+  *args = std::move(out);
+  return Status();
+}
+
 Status AggregateNotAllowed(Place place, int location) {
   return SqlError(Code::kInvalid, sqlstate::kGroupingError,
                   "aggregate functions are not allowed in {}", PlaceName(place))
@@ -105,11 +191,28 @@ Result<ExprPtr> Binder::BindCall(const ast::FuncCall& call, Env& env) {
         .WithLocation(call.location);
   }
   std::vector<ExprPtr> args;
+  std::vector<std::string> names;  // of the last ones, when they are named
   args.reserve(call.args.size());
   for (const ast::ExprPtr& arg : call.args) {
-    CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*arg, env));
+    const ast::Expr* value = arg.get();
+    if (arg->kind == ast::NodeKind::kNamedArg) {
+      const auto& named = arg->As<ast::NamedArgExpr>();
+      value = named.arg.get();
+      if (std::find(names.begin(), names.end(), named.name) != names.end()) {
+        return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                        "argument name \"{}\" used more than once", named.name)
+            .WithLocation(arg->location);
+      }
+      names.push_back(named.name);
+    } else if (!names.empty()) {
+      return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                      "positional argument cannot follow named argument")
+          .WithLocation(arg->location);
+    }
+    CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*value, env));
     args.push_back(std::move(bound));
   }
+  if (!names.empty()) PLAN_TRY_AT(PlaceNamed(name, names, &args), call.location);
   if (!FunctionExists(name) && args.size() == 1 && !call.variadic) {
     // A type's name called like a function is a cast.
     std::optional<Type> type = TypeFromName(name);

@@ -2,6 +2,7 @@
 // kin.
 #include <algorithm>
 
+#include "cellar/sql/expr/array_slice.h"
 #include "cellar/sql/plan/binder.h"
 #include "cellar/types/array.h"
 
@@ -343,6 +344,16 @@ Result<ExprPtr> Binder::BindArray(const ast::ArrayExpr& array, Env& env, Type wa
 
 Result<ExprPtr> Binder::BindIndirection(const ast::IndirectionExpr& expr, Env& env) {
   CELLAR_TRY_ASSIGN(ExprPtr value, BindExpr(*expr.arg, env));
+  auto subscript = [&](const ast::Expr& given) -> Result<ExprPtr> {
+    CELLAR_TRY_ASSIGN(ExprPtr index, BindExpr(given, env));
+    const Type wanted = MakeType(TypeId::kInt4);
+    if (!IsUnknown(*index) && !CanCast(index->type, wanted, CastContext::kAssignment)) {
+      return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                      "array subscript must have type integer")
+          .WithLocation(ExprLocation(given));
+    }
+    return Coerce(std::move(index), wanted, CastContext::kAssignment, -1);
+  };
   for (size_t i = 0; i < expr.steps.size(); ++i) {
     const ast::IndirectionStep& step = expr.steps[i];
     switch (step.step_kind) {
@@ -350,13 +361,53 @@ Result<ExprPtr> Binder::BindIndirection(const ast::IndirectionExpr& expr, Env& e
         CELLAR_TRY_ASSIGN(value, FieldOf(std::move(value), step.field, expr.location));
         break;
       }
-      case ast::IndirectionStep::Kind::kSubscript: {
+      case ast::IndirectionStep::Kind::kSubscript:
+      case ast::IndirectionStep::Kind::kSlice: {
         Type element = ElementTypeOf(value->type);
         if (element.id == TypeId::kInvalid) {
           return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
                           "cannot subscript type {} because it does not support subscripting",
                           FormatType(value->type))
               .WithLocation(expr.location);
+        }
+        // With one slice among them, all subscripts of a run are slices: a[2] is a[1:2].
+        size_t run = i;
+        bool sliced = false;
+        for (; run < expr.steps.size(); ++run) {
+          const ast::IndirectionStep::Kind kind = expr.steps[run].step_kind;
+          sliced = sliced || kind == ast::IndirectionStep::Kind::kSlice;
+          if (kind != ast::IndirectionStep::Kind::kSubscript &&
+              kind != ast::IndirectionStep::Kind::kSlice) {
+            break;
+          }
+        }
+        if (sliced) {
+          if (!value->type.array) {
+            return UnsupportedError("slices of type {} are not supported", FormatType(value->type))
+                .WithLocation(expr.location);
+          }
+          const Type type = value->type;
+          std::vector<ExprPtr> args;
+          args.push_back(std::move(value));
+          auto bound = [&](const ast::Expr* given, int64_t instead) -> Status {
+            if (given == nullptr) {
+              args.push_back(MakeConstant(Value(MakeType(TypeId::kInt8), Datum::Int(instead))));
+              return Status();
+            }
+            CELLAR_TRY_ASSIGN(args.emplace_back(), subscript(*given));
+            return Status();
+          };
+          for (; i < run; ++i) {
+            const ast::IndirectionStep& one = expr.steps[i];
+            const bool slice = one.step_kind == ast::IndirectionStep::Kind::kSlice;
+            CELLAR_TRY(bound(one.lower.get(), slice ? kNoLowerBound : 1));
+            CELLAR_TRY(bound(one.upper.get(), kNoUpperBound));
+          }
+          --i;
+          value = MakeCall(&ArraySliceFunction(), type, std::move(args));
+          value->location = expr.location;
+          value = Fold(std::move(value));
+          break;
         }
         auto out = std::make_unique<Expr>();
         out->kind = ExprKind::kSubscript;
@@ -365,10 +416,7 @@ Result<ExprPtr> Binder::BindIndirection(const ast::IndirectionExpr& expr, Env& e
         out->args.push_back(std::move(value));
         // a[1][2] is one access of a two-dimensional array.
         while (true) {
-          CELLAR_TRY_ASSIGN(ExprPtr index, BindExpr(*expr.steps[i].upper, env));
-          CELLAR_TRY_ASSIGN(index, Coerce(std::move(index), MakeType(TypeId::kInt4),
-                                          CastContext::kAssignment, -1));
-          out->args.push_back(std::move(index));
+          CELLAR_TRY_ASSIGN(out->args.emplace_back(), subscript(*expr.steps[i].upper));
           if (i + 1 >= expr.steps.size() ||
               expr.steps[i + 1].step_kind != ast::IndirectionStep::Kind::kSubscript) {
             break;
@@ -378,8 +426,6 @@ Result<ExprPtr> Binder::BindIndirection(const ast::IndirectionExpr& expr, Env& e
         value = Fold(std::move(out));
         break;
       }
-      case ast::IndirectionStep::Kind::kSlice:
-        return UnsupportedError("array slices are not supported").WithLocation(expr.location);
       case ast::IndirectionStep::Kind::kStar:
         return UnsupportedError("row expansion via \"*\" is not supported here")
             .WithLocation(expr.location);
