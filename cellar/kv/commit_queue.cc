@@ -147,7 +147,7 @@ void CommitQueue::Process(std::span<CommitRequest* const> group) {
     if (was_hiding) status = storage_->SyncLog(&failed);
     if (status.ok()) {
       status = storage_->Ingest(only.files, only.writes.buffer->range_deletions(),
-                                only.counter_writes, version, &failed);
+                                only.counter_writes, only.unread, version, &failed);
     }
   } else {
     status = storage_->Write(members_, &failed);

@@ -31,6 +31,7 @@ struct CommitRequest {
   WriteSet writes;
   std::span<const std::unique_ptr<SpillFile>> files;  // instead of the buffer's keys
   bool ingest = false;                                // take the files
+  bool unread = false;                                // as Storage::Ingest says
   std::span<const CounterChange> counters;
   bool durable = true;
   LockTable::Owner lock_owner = 0;  // of locks to release once the writes show; 0: none

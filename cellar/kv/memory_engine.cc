@@ -170,7 +170,8 @@ class MemoryStorage : public Storage {
   }
   Status Ingest(std::span<const std::unique_ptr<SpillFile>> files,
                 std::span<const WriteBuffer::RangeDeletion> range_deletions,
-                std::span<const CounterWrite> counters, uint64_t version, bool* failed) override {
+                std::span<const CounterWrite> counters, bool unread, uint64_t version,
+                bool* failed) override {
     return InternalError("the memory engine does not spill");
   }
 

@@ -664,6 +664,8 @@ Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
     }
     request.files = files;
     request.ingest = true;
+    // Such a transaction makes what a later commit tells of.
+    request.unread = options_.bulk && options_.unmarked_writes;
   } else {
     CollectOpenRanges();
     if (may_hold_unproven_) status = ProveBuffered();

@@ -118,9 +118,11 @@ class Storage {
   virtual Result<std::unique_ptr<SpillWriter>> NewSpillFile() = 0;
   // Applies the range deletions and then adds the files, which do not overlap, and the counters, at
   // once and durably: earlier groups must be durable before. Called like Write.
+  // `unread`: nobody reads the files' keys in a snapshot taken before; such ones may show them.
   virtual Status Ingest(std::span<const std::unique_ptr<SpillFile>> files,
                         std::span<const WriteBuffer::RangeDeletion> range_deletions,
-                        std::span<const CounterWrite> counters, uint64_t version, bool* failed) = 0;
+                        std::span<const CounterWrite> counters, bool unread, uint64_t version,
+                        bool* failed) = 0;
 
   virtual uint64_t ApproximateBytes(std::string_view start, std::string_view end) = 0;
   virtual std::vector<std::string> SplitPoints(std::string_view start, std::string_view end,

@@ -253,7 +253,7 @@ class RocksStorage : public kv::Storage {
   }
   Status Ingest(std::span<const std::unique_ptr<kv::SpillFile>> files,
                 std::span<const kv::WriteBuffer::RangeDeletion> range_deletions,
-                std::span<const kv::CounterWrite> counters, uint64_t version,
+                std::span<const kv::CounterWrite> counters, bool unread, uint64_t version,
                 bool* failed) override {
     CELLAR_TRY(ReadyToWrite());
     std::vector<std::string> paths;
@@ -273,6 +273,8 @@ class RocksStorage : public kv::Storage {
       rocksdb::IngestExternalFileOptions ingest;
       ingest.move_files = true;
       ingest.write_global_seqno = false;
+      // With a sequence number, which consistency takes, each file would soon be compacted alone.
+      ingest.snapshot_consistency = !unread;
       CELLAR_TRY(NoteWrite(db_->IngestExternalFile(paths, ingest), failed));
     }
     // Ingesting may leave the sequence number where it was, but versions must stay below it.
