@@ -1,6 +1,9 @@
 #include "cellar/table/backfill.h"
 
 #include <algorithm>
+#include <atomic>
+#include <system_error>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -36,11 +39,97 @@ struct Note {
   auto operator<=>(const Note&) const = default;
 };
 
+// Of rows [start, end); both are RowRefs.
+Result<std::unique_ptr<Reader>> OpenRows(AccessContext* context, ScanSpec spec,
+                                         std::string_view start, std::string_view end) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*spec.table));
+  const std::string& prefix = compiled->primary().prefix;
+  KeyItem range;
+  range.start.append(prefix).append(start);
+  range.end = end.empty() ? codec::PrefixEnd(prefix) : prefix + std::string(end);
+  return OpenRangeScan(context, std::move(spec), {std::move(range)});
+}
+
+std::atomic<uint64_t> rows_for_two_threads{kRowsForTwoThreads};
+
+// A thread that makes the entries of some rows, in a snapshot of its own. Signals are blocked in it
+// as in the thread that starts it.
+class OtherHalf {
+ public:
+  // All outlive it.
+  OtherHalf(const BackfillContext& in, const TablePtr& table, const CompiledTable& compiled,
+            const IndexCodec& index, PiecePool* pool)
+      : in_(in), table_(table), compiled_(compiled), index_(index), pool_(pool) {}
+  ~OtherHalf() {
+    pool_->Stop();
+    if (thread_.joinable()) thread_.join();
+  }
+  OtherHalf(const OtherHalf&) = delete;
+  OtherHalf& operator=(const OtherHalf&) = delete;
+
+  // False: the system has no thread to give.
+  bool Start(const std::string& start, const std::string& end) {
+    try {
+      thread_ = std::thread([this, start, end] {
+        status_ = Read(start, end);
+        ended_.store(true, std::memory_order_release);
+        pool_->Leave();
+      });
+    } catch (const std::system_error&) {
+      return false;
+    }
+    return true;
+  }
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+  uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
+  // After it has ended; what came of it.
+  Status Join() {
+    thread_.join();
+    return status_;
+  }
+
+ private:
+  Status Read(const std::string& start, const std::string& end) {
+    kv::TransactionOptions options;
+    options.isolation = kv::Isolation::kSnapshot;
+    options.read_only = true;
+    const std::unique_ptr<kv::Transaction> transaction = in_.engine->Begin(options);
+    AccessContext context;
+    context.transaction = transaction.get();
+    context.cancel = in_.cancel;
+    context.store = in_.store;
+    EntryMaker maker(compiled_, index_, pool_);
+    CELLAR_TRY_ASSIGN(const std::unique_ptr<Reader> reader,
+                      OpenRows(&context, maker.Scan(table_), start, end));
+    RowBatch rows;
+    while (pool_->AwaitRoom()) {
+      CELLAR_TRY(context.CheckCancel());
+      CELLAR_TRY_ASSIGN(const bool more, reader->Next(&rows));
+      if (!more) break;
+      CELLAR_TRY(maker.Add(rows));
+      rows_.fetch_add(rows.size(), std::memory_order_relaxed);
+    }
+    maker.Finish();
+    return Status();
+  }
+
+  const BackfillContext in_;
+  const TablePtr table_;
+  const CompiledTable& compiled_;
+  const IndexCodec& index_;
+  PiecePool* const pool_;
+  Status status_;
+  std::atomic<uint64_t> rows_{0};
+  std::atomic<bool> ended_{false};
+  std::thread thread_;
+};
+
 class Step {
  public:
   Step(const BackfillContext& in, const TablePtr& table, const CompiledTable& compiled,
        const IndexCodec& index, BuildProgress* progress)
-      : access_(in.transaction, in.cancel, in.store),
+      : in_(in),
+        access_(in.transaction, in.cancel, in.store),
         table_(table),
         compiled_(compiled),
         index_(index),
@@ -191,13 +280,19 @@ class Step {
 
   Status ReadOn(uint64_t max_rows, const std::function<Status(uint64_t)>& pace,
                 IndexBuilder::Write write) {
-    const IndexCodec& primary = compiled_.primary();
-    KeyItem range;
-    range.start = primary.prefix + progress_.position;
-    range.end = codec::PrefixEnd(primary.prefix);
     IndexBuilder builder(&context_, compiled_, index_, write);
-    CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
-                      OpenRangeScan(&context_, builder.Scan(table_), {std::move(range)}));
+    CELLAR_TRY_ASSIGN(const RowRanges ranges, Divide(max_rows));
+    CELLAR_TRY(ranges.second_start.empty() ? ReadAlone(max_rows, pace, &builder)
+                                           : ReadTogether(ranges, max_rows, pace, &builder));
+    CELLAR_TRY(builder.Flush());
+    progress_.entries += static_cast<int64_t>(builder.entries());
+    return Status();
+  }
+
+  Status ReadAlone(uint64_t max_rows, const std::function<Status(uint64_t)>& pace,
+                   IndexBuilder* builder) {
+    CELLAR_TRY_ASSIGN(const std::unique_ptr<Reader> reader,
+                      OpenRows(&context_, builder->Scan(table_), progress_.position, {}));
     RowBatch rows;
     std::string last, place;
     for (uint64_t count = 0; count < max_rows;) {
@@ -208,22 +303,138 @@ class Step {
         break;
       }
       if (rows.size() == 0) continue;
-      CELLAR_TRY(builder.Add(rows));
+      CELLAR_TRY(builder->Add(rows));
       count += rows.size();
       progress_.rows += rows.size();
       last.clear();
-      builder.AppendRef(rows, rows.size() - 1, &last);
+      builder->AppendRef(rows, rows.size() - 1, &last);
       if (pace != nullptr) CELLAR_TRY(pace(progress_.rows));
     }
-    CELLAR_TRY(builder.Flush());
-    progress_.entries += static_cast<int64_t>(builder.entries());
     if (last.empty()) return Status();
-    AppendRowPlace(primary, last, &place);
+    AppendRowPlace(compiled_.primary(), last, &place);
     place.pop_back();
     progress_.position = codec::PrefixEnd(place);  // behind all parts of that row
     return Status();
   }
 
+  // ---- With a second thread
+
+  // Two ranges of rows, of about the same size: from the position to second_start, and from there
+  // to the end. The parts of a row are all in one. Empty second_start: the rows are not worth it.
+  struct RowRanges {
+    std::string second_start, end;  // RowRefs; end: empty for that of the table
+  };
+
+  Result<RowRanges> Divide(uint64_t max_rows) {
+    RowRanges ranges;
+    if (in_.engine == nullptr || std::thread::hardware_concurrency() < 2) return ranges;
+    if (compiled_.primary().shards != 0) return ranges;
+    CELLAR_TRY_ASSIGN(const std::optional<TableUsage> usage, UsageOf(*table_, in_.transaction));
+    if (!usage.has_value()) return ranges;
+    const auto all = static_cast<uint64_t>(std::max<int64_t>(0, usage->rows));
+    const uint64_t read = progress_.position.empty() ? 0 : std::min(all, progress_.rows);
+    const uint64_t left = all - read;
+    if (left < rows_for_two_threads.load(std::memory_order_relaxed)) return ranges;
+    const double part = left <= max_rows ? 1 : static_cast<double>(max_rows) / left;
+    CELLAR_TRY_ASSIGN(ranges.second_start, RefNear(part / 2));
+    if (part < 1) {
+      CELLAR_TRY_ASSIGN(ranges.end, RefNear(part));
+      if (ranges.end <= ranges.second_start) ranges.second_start.clear();
+    }
+    return ranges;
+  }
+
+  uint64_t BytesBefore(std::string_view ref) const {
+    const auto bytes = [&](const std::string& prefix) {
+      return in_.engine->ApproximateBytes(prefix + progress_.position, prefix + std::string(ref));
+    };
+    return bytes(compiled_.primary().prefix) +
+           (compiled_.paged() ? bytes(compiled_.page_prefix()) : 0);
+  }
+
+  // A RowRef that has about this part of the bytes behind the position before it; empty if none is
+  // found.
+  Result<std::string> RefNear(double part) {
+    const auto place = [](uint64_t number) {
+      std::string bytes(sizeof number, '\0');
+      for (size_t i = 0; i < sizeof number; ++i) {
+        bytes[i] = static_cast<char>(number >> (8 * (sizeof number - 1 - i)));
+      }
+      return bytes;
+    };
+    uint64_t low = 0;
+    for (size_t i = 0; i < sizeof low; ++i) {
+      const auto& position = progress_.position;
+      low = low << 8 | (i < position.size() ? static_cast<unsigned char>(position[i]) : 0);
+    }
+    uint64_t high = UINT64_MAX;
+    const auto wanted = static_cast<uint64_t>(part * BytesBefore(place(high)));
+    while (high - low > 1) {
+      const uint64_t middle = low + (high - low) / 2;
+      (BytesBefore(place(middle)) < wanted ? low : high) = middle;
+    }
+    for (const bool paged : {true, false}) {
+      if (paged && !compiled_.paged()) continue;
+      const std::string& prefix = paged ? compiled_.page_prefix() : compiled_.primary().prefix;
+      CELLAR_TRY_ASSIGN(std::string ref, RefFrom(prefix, place(high)));
+      if (ref > progress_.position) return ref;
+    }
+    return std::string();
+  }
+
+  // That of the first key from there on: no row begins between a RowRef and its parts.
+  Result<std::string> RefFrom(const std::string& prefix, const std::string& place) {
+    kv::ScanOptions options;
+    options.keys_only = true;
+    options.limit = 1;
+    options.mode = kv::ReadMode::kSnapshot;
+    CELLAR_TRY_ASSIGN(
+        const std::unique_ptr<kv::Cursor> cursor,
+        context_.transaction->Scan(prefix + place, codec::PrefixEnd(prefix), options));
+    kv::Block block;
+    CELLAR_TRY_ASSIGN(const bool more, cursor->NextBlock(&block));
+    if (!more) return std::string();
+    const std::string_view ref = block.key(0).substr(prefix.size());
+    std::string_view rest = ref;
+    for (size_t i = 0; i < compiled_.primary().key_columns.size(); ++i) {
+      if (!codec::SkipKeyField(&rest).ok()) return std::string();
+    }
+    return std::string(ref.substr(0, ref.size() - rest.size()));
+  }
+
+  Status ReadTogether(const RowRanges& ranges, uint64_t max_rows,
+                      const std::function<Status(uint64_t)>& pace, IndexBuilder* builder) {
+    // The other snapshot must not be older than this: changes between the two are in the log behind
+    // this one, which the next step follows.
+    static_cast<void>(context_.transaction->snapshot_version());
+    OtherHalf other(in_, table_, compiled_, index_, builder->pool());
+    if (!other.Start(ranges.second_start, ranges.end)) return ReadAlone(max_rows, pace, builder);
+    CELLAR_TRY_ASSIGN(
+        const std::unique_ptr<Reader> reader,
+        OpenRows(&context_, builder->Scan(table_), progress_.position, ranges.second_start));
+    RowBatch rows;
+    uint64_t count = 0;
+    while (true) {
+      CELLAR_TRY(context_.CheckCancel());
+      CELLAR_TRY_ASSIGN(bool more, reader->Next(&rows));
+      if (!more) break;
+      CELLAR_TRY(builder->Add(rows));
+      count += rows.size();
+      if (pace != nullptr) CELLAR_TRY(pace(progress_.rows + count + other.rows()));
+    }
+    while (!other.ended()) {
+      builder->pool()->AwaitFull();
+      if (builder->pool()->full()) CELLAR_TRY(builder->FlushPool());
+      if (pace != nullptr) CELLAR_TRY(pace(progress_.rows + count + other.rows()));
+    }
+    CELLAR_TRY(other.Join());
+    progress_.rows += count + other.rows();
+    progress_.done = ranges.end.empty();
+    if (!progress_.done) progress_.position = ranges.end;
+    return Status();
+  }
+
+  const BackfillContext& in_;
   Access access_;
   AccessContext context_;
   const TablePtr& table_;
@@ -239,6 +450,8 @@ class Step {
 };
 
 }  // namespace
+
+void SetRowsForTwoThreads(uint64_t rows) { rows_for_two_threads.store(rows); }
 
 Status BuildSome(const BackfillContext& in, const TablePtr& table, IndexId index_id,
                  uint64_t max_rows, const std::function<Status(uint64_t rows)>& pace,

@@ -22,6 +22,9 @@ struct BackfillContext {
   kv::Transaction* transaction = nullptr;
   const CancelToken* cancel = nullptr;
   TableStore* store = nullptr;
+  // Whose transaction it is. Not null: a second thread may read beside this one while BuildSome
+  // runs.
+  kv::Engine* engine = nullptr;
 };
 
 // Ids that an index takes while it is being built: its own, and its log's.
@@ -45,9 +48,19 @@ struct BuildProgress {
 // position ask for, as they are in the transaction's snapshot. Give it a transaction that depends
 // on the descriptor, of isolation kSnapshot, with bulk and unmarked_writes: nobody else writes what
 // it writes. Calls `pace`, if any, with the rows read so far, now and then.
-// Errors: 23505 for a duplicate that is there in the snapshot, here or by BuildDuplicate.
+//
+// With a second thread (BackfillContext::engine) some rows are read in a snapshot that is a little
+// younger, and the claim above holds for them as soon as the next step has followed the log.
+//
+// Errors: 23505 for a duplicate that is there in the snapshot, here or by BuildDuplicate; with a
+// second thread it may be none, two rows having had the key one after the other: without one the
+// step says what is true.
 Status BuildSome(const BackfillContext& in, const TablePtr& table, IndexId index, uint64_t max_rows,
                  const std::function<Status(uint64_t rows)>& pace, BuildProgress* progress);
+
+// Tests only: rows from which on a second thread is worth its while.
+inline constexpr uint64_t kRowsForTwoThreads = 100000;
+void SetRowsForTwoThreads(uint64_t rows);
 
 // The error for a duplicate that the step's commit has met (kv::Transaction::duplicate_key).
 Status BuildDuplicate(const TableDescriptor& table, IndexId index, std::string_view key);

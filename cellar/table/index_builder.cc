@@ -1,9 +1,6 @@
 #include "cellar/table/index_builder.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
-#include <numeric>
 
 #include "cellar/table/errors.h"
 #include "cellar/table/writer.h"
@@ -12,9 +9,6 @@ namespace cellar::table {
 namespace {
 
 constexpr size_t kRunBytes = size_t{64} << 20;
-constexpr size_t kManyEntries = 1 << 14;
-constexpr int kBucketBits = 12;
-constexpr size_t kFetchAhead = 16;  // entries, whose bytes lie in the order of their rows
 constexpr uint32_t kNowhere = UINT32_MAX;
 constexpr size_t kProbedAtOnce = 1024;  // keys
 
@@ -29,12 +23,11 @@ ScanSpec WholeTable(const TablePtr& table, const CompiledTable& compiled) {
   return spec;
 }
 
-IndexBuilder::IndexBuilder(AccessContext* context, const CompiledTable& compiled,
-                           const IndexCodec& index, Write write)
-    : context_(context),
-      compiled_(compiled),
-      write_(write),
-      whole_index_(index),
+// ---- EntryMaker ----
+
+EntryMaker::EntryMaker(const CompiledTable& compiled, const IndexCodec& index, PiecePool* pool)
+    : compiled_(compiled),
+      pool_(pool),
       index_(index),
       ref_positions_(compiled.primary().key_positions) {
   const size_t living = compiled.living().size();
@@ -61,17 +54,17 @@ IndexBuilder::IndexBuilder(AccessContext* context, const CompiledTable& compiled
   }
 }
 
-ScanSpec IndexBuilder::Scan(const TablePtr& table) const {
+ScanSpec EntryMaker::Scan(const TablePtr& table) const {
   ScanSpec spec = WholeTable(table, compiled_);
   spec.columns = columns_;
   return spec;
 }
 
-void IndexBuilder::AppendRef(const RowBatch& scanned, size_t row, std::string* ref) const {
+void EntryMaker::AppendRef(const RowBatch& scanned, size_t row, std::string* ref) const {
   codec::AppendKeyFields(scanned, row, ref_positions_, compiled_.primary().key_columns, ref);
 }
 
-Status IndexBuilder::Add(const RowBatch& scanned) {
+Status EntryMaker::Add(const RowBatch& scanned) {
   if (whole_rows_) {
     CELLAR_TRY(indexed_.Compute(compiled_, scanned));
   }
@@ -79,115 +72,92 @@ Status IndexBuilder::Add(const RowBatch& scanned) {
   for (size_t row = 0; row < rows.size(); ++row) {
     if (!index_.Holds(rows, row)) continue;
     ref_.clear();
+    key_.clear();
+    value_.clear();
     AppendRef(rows, row, &ref_);
-    entry_.assign(sizeof(Header), '\0');
-    index_.AppendKey(rows, row, ref_, &entry_);
-    Header header = {};
-    header.key_bytes = static_cast<uint32_t>(entry_.size() - sizeof(Header));
-    header.asks = index_.unique && !index_.EscapesUniqueness(rows, row);
-    CELLAR_TRY(index_.AppendValue(rows, row, ref_, &scratch_, &entry_));
-    header.value_bytes = static_cast<uint32_t>(entry_.size() - sizeof(Header)) - header.key_bytes;
-    std::memcpy(entry_.data(), &header, sizeof(Header));
-    Entry entry;
-    entry.bytes = arena_.Copy(entry_).data();
-    const std::string_view key = KeyOf(entry).substr(index_.prefix.size());
-    entry.order = 0;
-    for (size_t i = 0; i < sizeof entry.order; ++i) {
-      entry.order = entry.order << 8 | (i < key.size() ? static_cast<unsigned char>(key[i]) : 0);
-    }
-    // What it grows to will not be copied, and what is not used costs nothing.
-    if (run_.size() == kManyEntries) {
-      run_.reserve(kRunBytes / (sizeof(Entry) + arena_.footprint_bytes() / kManyEntries));
-    }
-    run_.push_back(entry);
-    if (arena_.footprint_bytes() + run_.size() * sizeof(Entry) >= kRunBytes) CELLAR_TRY(Flush());
+    index_.AppendKey(rows, row, ref_, &key_);
+    CELLAR_TRY(index_.AppendValue(rows, row, ref_, &scratch_, &value_));
+    const bool asks = index_.unique && !index_.EscapesUniqueness(rows, row);
+    sorter_.Add(std::string_view(key_).substr(index_.prefix.size()), value_, asks);
+    if (sorter_.full()) pool_->Add(sorter_.Take());
   }
   return Status();
 }
 
-IndexBuilder::Header IndexBuilder::HeaderOf(const Entry& entry) {
-  Header header;
-  std::memcpy(&header, entry.bytes, sizeof(Header));
-  return header;
+void EntryMaker::Finish() {
+  if (!sorter_.empty()) pool_->Add(sorter_.Take());
 }
 
-std::string_view IndexBuilder::KeyOf(const Entry& entry) {
-  return {entry.bytes + sizeof(Header), HeaderOf(entry).key_bytes};
+// ---- IndexBuilder ----
+
+IndexBuilder::IndexBuilder(AccessContext* context, const CompiledTable& compiled,
+                           const IndexCodec& index, Write write)
+    : context_(context),
+      compiled_(compiled),
+      index_(index),
+      write_(write),
+      pool_(kRunBytes),
+      maker_(compiled, index, &pool_) {}
+
+Status IndexBuilder::Add(const RowBatch& scanned) {
+  CELLAR_TRY(maker_.Add(scanned));
+  return pool_.full() ? FlushPool() : Status();
 }
 
-// The highest bits that differ part many entries into buckets that fit into the cache.
-void IndexBuilder::Sort() {
-  const auto before = [](const Entry& a, const Entry& b) { return Before(a, b); };
-  if (std::is_sorted(run_.begin(), run_.end(), before)) return;
-  if (run_.size() < kManyEntries) {
-    std::sort(run_.begin(), run_.end(), before);
-    return;
-  }
-  uint64_t differing = 0;
-  for (const Entry& entry : run_) differing |= entry.order ^ run_.front().order;
-  const int shift = std::max(0, static_cast<int>(std::bit_width(differing)) - kBucketBits);
-  const auto bucket_of = [shift](const Entry& entry) {
-    return entry.order >> shift & ((size_t{1} << kBucketBits) - 1);
-  };
-  std::vector<size_t> ends((size_t{1} << kBucketBits) + 1, 0);
-  for (const Entry& entry : run_) ++ends[bucket_of(entry) + 1];
-  std::partial_sum(ends.begin(), ends.end(), ends.begin());
-  std::vector<Entry> sorted(run_.size());
-  for (const Entry& entry : run_) sorted[ends[bucket_of(entry)]++] = entry;
-  // Each end is now where it says.
-  size_t start = 0;
-  for (const size_t end : ends) {
-    std::sort(sorted.begin() + static_cast<ptrdiff_t>(start),
-              sorted.begin() + static_cast<ptrdiff_t>(end), before);
-    start = end;
-  }
-  run_ = std::move(sorted);
+Status IndexBuilder::Flush() {
+  maker_.Finish();
+  return FlushPool();
+}
+
+Status IndexBuilder::FlushPool() {
+  std::vector<SortedPiece> pieces = pool_.TakeAll();
+  if (index_.unique && write_ == Write::kPut) CELLAR_TRY(CheckAbsent(pieces));
+  CELLAR_TRY(WriteAll(pieces));
+  pool_.Release(std::move(pieces));
+  return Status();
 }
 
 // In key order: a transaction may then write it straight to a file.
-Status IndexBuilder::Flush() {
-  Sort();
-  if (index_.unique) CELLAR_TRY(CheckUnique());
-  for (size_t i = 0; i < run_.size(); ++i) {
-    if (i + kFetchAhead < run_.size()) __builtin_prefetch(run_[i + kFetchAhead].bytes);
-    const Header header = HeaderOf(run_[i]);
-    const std::string_view key = KeyOf(run_[i]);
-    const std::string_view value(key.data() + key.size(), header.value_bytes);
-    if (!header.asks || write_ == Write::kPut) {
-      CELLAR_TRY(context_->transaction->Put(key, value));
+Status IndexBuilder::WriteAll(std::span<const SortedPiece> pieces) {
+  PieceMerge merge(pieces);
+  std::string key = index_.prefix;
+  std::string_view last;
+  while (merge.Next()) {
+    key.resize(index_.prefix.size());
+    key.append(merge.key());
+    if (merge.asks() && merge.key() == last) return Duplicate(key);
+    last = merge.key();
+    ++entries_;
+    if (!merge.asks() || write_ == Write::kPut) {
+      CELLAR_TRY(context_->transaction->Put(key, merge.value()));
       continue;
     }
-    Status status = context_->transaction->PutIfAbsent(key, value);
+    Status status = context_->transaction->PutIfAbsent(key, merge.value());
     if (status.code() == Code::kConstraint) {
       const std::string_view known = context_->transaction->duplicate_key();
       return Duplicate(known.starts_with(index_.prefix) ? known : key);
     }
     CELLAR_TRY(std::move(status));
   }
-  entries_ += run_.size();
-  run_.clear();
-  arena_ = Arena();
   return Status();
 }
 
-// Within the run, and with kPut against everything else. Earlier runs are among the transaction's
-// own writes.
-Status IndexBuilder::CheckUnique() {
-  for (size_t i = 1; i < run_.size(); ++i) {
-    if (!HeaderOf(run_[i]).asks || run_[i].order != run_[i - 1].order) continue;
-    if (KeyOf(run_[i]) == KeyOf(run_[i - 1])) {
-      return Duplicate(KeyOf(run_[i]));
-    }
-  }
-  if (write_ == Write::kPutIfAbsent) return Status();
+// Against what there was before, and earlier runs, which are among the transaction's own writes.
+Status IndexBuilder::CheckAbsent(std::span<const SortedPiece> pieces) {
+  PieceMerge merge(pieces);
+  StringList names;
   std::vector<std::string_view> probes;
   std::vector<kv::PinnedValue> values;
   std::vector<uint8_t> found;
-  for (size_t next = 0; next < run_.size();) {
+  for (bool more = true; more;) {
+    names.Clear();
     probes.clear();
-    for (; next < run_.size() && probes.size() < kProbedAtOnce; ++next) {
-      if (HeaderOf(run_[next]).asks) probes.push_back(KeyOf(run_[next]));
+    while (names.size() < kProbedAtOnce && (more = merge.Next())) {
+      if (!merge.asks()) continue;
+      names.buffer()->append(index_.prefix).append(merge.key());
+      names.End();
     }
+    for (size_t i = 0; i < names.size(); ++i) probes.push_back(names[i]);
     CELLAR_TRY(context_->MultiGet(probes, &values, &found));
     const auto at = std::find(found.begin(), found.end(), 1);
     if (at != found.end()) return Duplicate(probes[static_cast<size_t>(at - found.begin())]);
@@ -196,7 +166,7 @@ Status IndexBuilder::CheckUnique() {
 }
 
 Status IndexBuilder::Duplicate(std::string_view key) const {
-  return DuplicateKey(compiled_, whole_index_, key, context_->format, DuplicateCause::kIndexBuild);
+  return DuplicateKey(compiled_, index_, key, context_->format, DuplicateCause::kIndexBuild);
 }
 
 }  // namespace cellar::table

@@ -15,6 +15,7 @@
 #include "cellar/session/discarding_sink.h"
 #include "cellar/session/jobs.h"
 #include "cellar/session/session.h"
+#include "cellar/table/backfill.h"
 
 namespace cellar::session {
 namespace {
@@ -72,5 +73,6 @@ int Run(const std::string& directory, const std::string& statement, const std::s
 
 int main(int argc, char** argv) {
   if (argc != 6) return 2;
+  cellar::table::SetRowsForTwoThreads(1000);
   return cellar::session::Run(argv[1], argv[2], argv[3], std::atoi(argv[4]), std::atoi(argv[5]));
 }
