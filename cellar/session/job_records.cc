@@ -6,7 +6,70 @@
 
 namespace cellar::session {
 
+namespace {
+
+std::string ProgressKey(uint64_t id, uint32_t number) {
+  return codec::SystemKey("job", {id, number});
+}
+
+// Adds a record to those of smaller keys.
+Status AddRecord(std::string_view bytes, std::vector<Job>* jobs) {
+  CELLAR_TRY_ASSIGN(Job read, DecodeJob(bytes));
+  if (read.kind != JobKind::kProgress) {
+    jobs->push_back(std::move(read));
+    return Status();
+  }
+  if (jobs->empty() || jobs->back().id != read.id) {
+    return CorruptionError("there is progress of job {}, but no record of it", read.id);
+  }
+  Job& job = jobs->back();
+  job.storage = read.storage;
+  job.position = std::move(read.position);
+  job.filled = read.filled;
+  job.rows_done = read.rows_done;
+  job.copy_rows = read.copy_rows;
+  job.progress_records = read.progress_records;
+  return Status();
+}
+
+Result<std::vector<Job>> ReadRecords(kv::Engine* engine, const codec::KeyRange& range) {
+  kv::TransactionOptions options;
+  options.read_only = true;
+  std::unique_ptr<kv::Transaction> reader = engine->Begin(options);
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    reader->Scan(range.start, range.end, kv::ScanOptions{}));
+  std::vector<Job> jobs;
+  kv::Block block;
+  while (true) {
+    CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
+    if (!more) return jobs;
+    for (size_t i = 0; i < block.size(); ++i) CELLAR_TRY(AddRecord(block.value(i), &jobs));
+  }
+}
+
+}  // namespace
+
 std::string JobKey(uint64_t id) { return codec::SystemKey("job", {id}); }
+
+Status PutJob(const Job& job, kv::Transaction* transaction) {
+  for (uint32_t number = 1; number <= job.progress_records; ++number) {
+    CELLAR_TRY(transaction->Delete(ProgressKey(job.id, number)));
+  }
+  return transaction->Put(JobKey(job.id), EncodeJob(job));
+}
+
+Status PutProgress(Job* job, kv::Transaction* transaction) {
+  Job record;
+  record.id = job->id;
+  record.kind = JobKind::kProgress;
+  record.storage = job->storage;
+  record.position = job->position;
+  record.filled = job->filled;
+  record.rows_done = job->rows_done;
+  record.copy_rows = job->copy_rows;
+  record.progress_records = ++job->progress_records;
+  return transaction->Put(ProgressKey(job->id, job->progress_records), EncodeJob(record));
+}
 
 std::string EncodeJob(const Job& job) {
   proto::Job out;
@@ -36,6 +99,7 @@ std::string EncodeJob(const Job& job) {
   out.set_cascade(job.cascade);
   out.set_copy_rows(job.copy_rows);
   out.set_copy_bytes(job.copy_bytes);
+  out.set_progress_records(job.progress_records);
   for (const auto& [name, value] : job.settings) (*out.mutable_settings())[name] = value;
   if (!job.error.ok()) {
     proto::Job::Error* error = out.mutable_error();
@@ -55,7 +119,7 @@ Result<Job> DecodeJob(std::string_view bytes) {
   if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return CorruptionError("the record of a job does not read");
   }
-  if (in.kind() < 1 || in.kind() > 4 || in.state() < 1 || in.state() > 5 ||
+  if (in.kind() < 1 || in.kind() > 5 || in.state() < 1 || in.state() > 5 ||
       in.error().code() > static_cast<uint32_t>(Code::kInternal)) {
     return CorruptionError("the record of job {} is of an unknown kind or state", in.id());
   }
@@ -86,6 +150,7 @@ Result<Job> DecodeJob(std::string_view bytes) {
   job.cascade = in.cascade();
   job.copy_rows = in.copy_rows();
   job.copy_bytes = in.copy_bytes();
+  job.progress_records = in.progress_records();
   for (const auto& [name, value] : in.settings()) job.settings[name] = value;
   if (in.error().code() != 0) {
     Status error(static_cast<Code>(in.error().code()), in.error().message());
@@ -107,6 +172,7 @@ const char* JobKindName(JobKind kind) {
     case JobKind::kBuildIndex: return "build index";
     case JobKind::kValidate: return "validate constraint";
     case JobKind::kRewrite: return "rewrite table";
+    case JobKind::kProgress: break;
   }
   return "";
 }
@@ -130,33 +196,16 @@ const char* JobStepName(const Job& job) {
 }
 
 Result<std::vector<Job>> ReadJobs(kv::Engine* engine) {
-  kv::TransactionOptions options;
-  options.read_only = true;
-  std::unique_ptr<kv::Transaction> reader = engine->Begin(options);
-  const codec::KeyRange range = codec::PrefixRange(codec::SystemPrefix("job"));
-  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
-                    reader->Scan(range.start, range.end, kv::ScanOptions{}));
-  std::vector<Job> jobs;
-  kv::Block block;
-  while (true) {
-    CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
-    if (!more) return jobs;
-    for (size_t i = 0; i < block.size(); ++i) {
-      CELLAR_TRY_ASSIGN(Job job, DecodeJob(block.value(i)));
-      jobs.push_back(std::move(job));
-    }
-  }
+  return ReadRecords(engine, codec::PrefixRange(codec::SystemPrefix("job")));
 }
 
 Result<std::optional<Job>> ReadJob(kv::Engine* engine, uint64_t id) {
-  kv::TransactionOptions options;
-  options.read_only = true;
-  std::unique_ptr<kv::Transaction> reader = engine->Begin(options);
-  kv::PinnedValue value;
-  CELLAR_TRY_ASSIGN(bool found, reader->Get(JobKey(id), &value));
-  if (!found) return std::optional<Job>();
-  CELLAR_TRY_ASSIGN(Job job, DecodeJob(value.view()));
-  return std::optional<Job>(std::move(job));
+  codec::KeyRange range;
+  range.start = JobKey(id);
+  range.end = JobKey(id + 1);
+  CELLAR_TRY_ASSIGN(std::vector<Job> jobs, ReadRecords(engine, range));
+  if (jobs.empty()) return std::optional<Job>();
+  return std::optional<Job>(std::move(jobs.front()));
 }
 
 }  // namespace cellar::session

@@ -254,6 +254,7 @@ Status JobService::Go(Job* job) {
         case JobKind::kBuildIndex: status = Build(job); break;
         case JobKind::kValidate: status = Validate(job); break;
         case JobKind::kRewrite: status = Rewrite(job); break;
+        case JobKind::kProgress: break;
       }
     }
     if (status.ok()) {
@@ -286,7 +287,7 @@ Status JobService::Go(Job* job) {
 
 Status JobService::Put(const Job& job) {
   std::unique_ptr<kv::Transaction> writer = database_->impl()->engine->Begin();
-  CELLAR_TRY(writer->Put(JobKey(job.id), EncodeJob(job)));
+  CELLAR_TRY(PutJob(job, writer.get()));
   return writer->Commit().status();
 }
 
@@ -323,7 +324,7 @@ Status JobService::Edit(const Job& job, const Change& change) {
       catalog::TableDescriptor next = *table;
       CELLAR_TRY(change(&next, &editor));
       CELLAR_TRY(editor.UpdateTable(std::move(next)).status());
-      CELLAR_TRY(writer->Put(JobKey(job.id), EncodeJob(job)));
+      CELLAR_TRY(PutJob(job, writer.get()));
       CELLAR_TRY_ASSIGN(const uint64_t version, writer->Commit());
       db.catalog->Publish(editor, version);
       return Status();
@@ -417,8 +418,9 @@ Status PublishIndex(const Job& job, catalog::TableDescriptor* table) {
 
 }  // namespace
 
-Status JobService::BuildStep(const catalog::TablePtr& table, uint64_t max_rows, bool finish,
-                             Job* job, uint64_t* changes) {
+Status JobService::BuildStep(const catalog::TablePtr& table, StepSize size, int threads, Job* job,
+                             uint64_t* changes) {
+  const auto [max_rows, finish] = size;
   Database::Impl& db = *database_->impl();
   Job next = *job;
   if (job->storage != table->storage_id()) {
@@ -434,7 +436,8 @@ Status JobService::BuildStep(const catalog::TablePtr& table, uint64_t max_rows, 
   options.unmarked_writes = !finish;  // nobody reads what they change
   const std::unique_ptr<kv::Transaction> transaction = db.engine->Begin(options);
   CELLAR_TRY(catalog::RequireCurrent(*table, transaction.get()));
-  const table::BackfillContext in{transaction.get(), &cancel_, db.tables.get()};
+  const table::BackfillContext in{transaction.get(), &cancel_, db.tables.get(),
+                                  threads == 1 ? nullptr : db.engine.get()};
   table::BuildProgress progress;
   progress.position = next.position;
   progress.done = next.filled;
@@ -468,7 +471,8 @@ Status JobService::BuildStep(const catalog::TablePtr& table, uint64_t max_rows, 
     CELLAR_TRY(editor.UpdateTable(std::move(changed)).status());
     End(&next, JobState::kDone);
   }
-  CELLAR_TRY(transaction->Put(JobKey(job->id), EncodeJob(next)));
+  CELLAR_TRY(max_rows == 0 ? PutJob(next, transaction.get())
+                           : PutProgress(&next, transaction.get()));
   Result<uint64_t> version = transaction->Commit();
   if (version.status().code() == Code::kConstraint && !transaction->duplicate_key().empty()) {
     return table::BuildDuplicate(*table, job->index, transaction->duplicate_key());
@@ -489,7 +493,9 @@ Status JobService::Build(Job* job) {
                   (job->replaces.value != 0 && table->FindIndex(job->replaces) == nullptr)) {
                 return JobTargetGone(*job);
               }
-              return BuildStep(table, size.max_rows, size.finish, job, changes);
+              Status status = BuildStep(table, size, 2, job, changes);
+              if (status.code() != Code::kConstraint || size.max_rows == 0) return status;
+              return BuildStep(table, size, 1, job, changes);  // perhaps it is none
             }});
 }
 
@@ -616,7 +622,7 @@ Status JobService::RemoveSequences(const std::vector<catalog::TablePtr>& sequenc
   for (const catalog::TablePtr& sequence : sequences) {
     CELLAR_TRY(editor.RemoveTable(sequence->id));
   }
-  CELLAR_TRY(writer->Put(JobKey(job.id), EncodeJob(job)));
+  CELLAR_TRY(PutJob(job, writer.get()));
   CELLAR_TRY_ASSIGN(const uint64_t version, writer->Commit());
   db.catalog->Publish(editor, version);
   return Status();
@@ -685,7 +691,7 @@ Status JobService::Clear(Job* job) {
     CELLAR_TRY(table::ClearRewrite(copy, writer.get()));
     next.copy.clear();
   }
-  CELLAR_TRY(writer->Put(JobKey(job->id), EncodeJob(next)));
+  CELLAR_TRY(PutJob(next, writer.get()));
   CELLAR_TRY(writer->Commit().status());
   *job = std::move(next);
   JobStepPassed("cleared");

@@ -24,7 +24,14 @@
 namespace cellar::session {
 
 // Values are persisted. kOldBuild: of a store of an older version; it is not gone on with.
-enum class JobKind : uint8_t { kOldBuild = 1, kValidate = 2, kRewrite = 3, kBuildIndex = 4 };
+// kProgress: not a job, but what another record says of one.
+enum class JobKind : uint8_t {
+  kOldBuild = 1,
+  kValidate = 2,
+  kRewrite = 3,
+  kBuildIndex = 4,
+  kProgress = 5
+};
 // kUndoing: it has failed or was cancelled, and takes back what it made. The last three are final.
 enum class JobState : uint8_t {
   kRunning = 1,
@@ -56,6 +63,7 @@ struct Job {
   std::string copy, expression;
   bool cascade = false;  // of a rewrite: foreign keys that need a key which goes, go too
   int64_t copy_rows = 0, copy_bytes = 0;
+  uint32_t progress_records = 0;  // whose numbers were used
   std::map<std::string, std::string> settings;
   Status error;
 
@@ -65,6 +73,11 @@ struct Job {
 // job_records.cc
 std::string JobKey(uint64_t id);
 std::string EncodeJob(const Job& job);
+// Puts the job's record. Progress that was put before goes.
+Status PutJob(const Job& job, kv::Transaction* transaction);
+// Puts how far a build is, under a key that was never used: a commit of files alone, all of whose
+// keys are new, waits for nothing in memory to be written down.
+Status PutProgress(Job* job, kv::Transaction* transaction);
 Result<Job> DecodeJob(std::string_view bytes);  // kCorruption
 const char* JobKindName(JobKind kind);
 const char* JobStateName(JobState state);
@@ -124,16 +137,13 @@ class JobService {
   void Work(Job job);
   Status Go(Job* job);
   Status Build(Job* job);
-  // One commit. `finish`: the index is ready with it, unless a writer has come.
-  Status BuildStep(const catalog::TablePtr& table, uint64_t max_rows, bool finish, Job* job,
-                   uint64_t* changes);
   // Those of an older version end before anybody writes.
   Status EndOldBuilds();
   // What builds and rewrites have in common: steps until all rows are read, more of them until
   // writers leave little, and the last one. `step`: one commit, which adds rows to what is made.
   struct StepSize {
     uint64_t max_rows = 0;
-    bool finish = false;
+    bool finish = false;  // what is made is in use with it, unless a writer has come
   };
   struct StepPlan {
     const char* name;   // of the steps that read rows
@@ -141,6 +151,9 @@ class JobService {
     std::function<Status(StepSize, uint64_t* changes)> step;
   };
   Status TakeSteps(Job* job, const StepPlan& plan);
+  // One commit. With two threads a duplicate may be none.
+  Status BuildStep(const catalog::TablePtr& table, StepSize size, int threads, Job* job,
+                   uint64_t* changes);
   Status Validate(Job* job);
   // As the job's creator. CANCEL JOB reaches it until CloseSession.
   Result<std::unique_ptr<Session>> OpenSession(const Job& job,

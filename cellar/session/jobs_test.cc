@@ -14,6 +14,7 @@
 #include "cellar/codec/key.h"
 #include "cellar/session/session_internal.h"
 #include "cellar/session/test_session.h"
+#include "cellar/table/backfill.h"
 #include "cellar/table/change_log.h"
 
 namespace cellar::session {
@@ -32,6 +33,7 @@ class JobsTest : public testing::TestWithParam<const char*> {
       layout.remove_suffix(std::string_view("_pieces").size());
       table::LogFollower::SetPieceBytes(40);
     }
+    if (GetParam() != std::string_view("row")) table::SetRowsForTwoThreads(1000);
     DatabaseOptions options;
     options.table_layout = layout;
     session_ = std::make_unique<TestSession>(options);
@@ -42,6 +44,7 @@ class JobsTest : public testing::TestWithParam<const char*> {
   void TearDown() override {
     JobService::SetHook(nullptr);
     table::LogFollower::SetPieceBytes(table::LogFollower::kPieceBytes);
+    table::SetRowsForTwoThreads(table::kRowsForTwoThreads);
   }
 
   std::vector<std::string> Run(std::string_view text) { return session_->Run(text); }
@@ -125,6 +128,57 @@ TEST_P(JobsTest, AFailedUniqueBuildLeavesNothing) {
               ElementsAre("failed|23505: could not create unique index \"t_a\""));
   Run("UPDATE t SET a = -1 WHERE id = 4999; CREATE UNIQUE INDEX t_a ON t (a)");
   EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+}
+
+// Half of the rows of a build may be read by another thread, later, when a writer has moved a
+// unique key from one half to the other: the build must look again before it fails.
+TEST_P(JobsTest, UniqueKeysMayMoveWhileABuildReads) {
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    const auto session = session_->Open();
+    for (int i = 0; !stop.load(); ++i) {
+      const int from = i % 2 == 0 ? 10 : 4990, to = i % 2 == 0 ? 4990 : 10;
+      TextSink sink;
+      const Status status =
+          TestSession::RunIn(session.get(),
+                             fmt::format("BEGIN; UPDATE t SET a = -{} WHERE id = {};"
+                                         "UPDATE t SET a = 70 WHERE id = {}; COMMIT",
+                                         from, from, to),
+                             &sink);
+      if (!status.ok()) {
+        EXPECT_EQ(status.code(), Code::kConflict) << status.ToString();
+        EXPECT_TRUE(TestSession::RunIn(session.get(), "ROLLBACK", &sink).ok());
+        --i;
+      }
+    }
+  });
+  for (int round = 0; round < 20; ++round) {
+    Run("CREATE UNIQUE INDEX t_u ON t (a)");
+    EXPECT_THAT(Run("CHECK TABLE t FULL"), IsEmpty());
+    Run("DROP INDEX t_u");
+  }
+  stop = true;
+  writer.join();
+}
+
+TEST_P(JobsTest, RowsOfAllSortsAreDividedBetweenTwoThreads) {
+  Run("CREATE TABLE m (a text, b int, c int, PRIMARY KEY (a, b));"
+      "INSERT INTO m SELECT repeat('x', i % 40), i, i % 7 FROM generate_series(1, 3000) i;"
+      "CREATE TABLE n (id int PRIMARY KEY, c int) WITH (layout = datum);"
+      "INSERT INTO n SELECT (i - 2000) * 100, i % 7 FROM generate_series(1, 4000) i;"
+      "CREATE TABLE o (id int PRIMARY KEY, c int) WITH (layout = cell);"
+      "INSERT INTO o SELECT i, i % 7 FROM generate_series(-3000, 3000) i;"
+      "INSERT INTO o VALUES (2000000000, 3)");
+  for (const char* table : {"m", "n", "o"}) {
+    Run(fmt::format("CREATE INDEX {0}_c ON {0} (c)", table));
+    EXPECT_THAT(Run(fmt::format("CHECK TABLE {} FULL", table)), IsEmpty()) << table;
+    Run(fmt::format("CREATE INDEX {0}_p ON {0} ((c + 1)) WHERE c > 3", table));
+    EXPECT_THAT(Run(fmt::format("CHECK TABLE {} FULL", table)), IsEmpty()) << table;
+    EXPECT_THAT(Run(fmt::format("ALTER TABLE {0} RENAME c TO d; SELECT count(*) > 100 FROM {0} "
+                                "WHERE d + 1 = 5 AND d > 3",
+                                table)),
+                ElementsAre("t"));
+  }
 }
 
 TEST_P(JobsTest, WritersMeetUniqueIndexesThatAreBeingBuilt) {

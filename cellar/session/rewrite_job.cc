@@ -279,7 +279,7 @@ Status JobService::RewriteStep(Session::Impl* session, const catalog::TablePtr& 
     next.copy.clear();
     End(&next, JobState::kDone);
   }
-  CELLAR_TRY(transaction->Put(JobKey(job->id), EncodeJob(next)));
+  CELLAR_TRY(PutJob(next, transaction.get()));
   CELLAR_TRY_ASSIGN(const uint64_t version, transaction->Commit());
   if (finish) db.catalog->Publish(editor, version);
   *job = std::move(next);
