@@ -230,6 +230,10 @@ Status Ddl::DropSchema(const ast::ObjectName& object, const ast::DropStmt& state
                                         s_.QualifiedName(*tables[0]))
                           : fmt::format("drop cascades to {} other objects", tables.size())));
   }
+  // Sequences last: defaults that name them go with their tables, and come back with them.
+  std::stable_partition(tables.begin(), tables.end(), [](const catalog::TablePtr& table) {
+    return table->kind != catalog::RelationKind::kSequence;
+  });
   for (const catalog::TablePtr& table : tables) {
     if (catalog::TablePtr living = Catalog()->GetTable(table->id)) {
       if (living->kind == catalog::RelationKind::kSequence) {

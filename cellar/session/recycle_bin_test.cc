@@ -1,5 +1,6 @@
 // The recycle bin against a model: random DROP, UNDROP, TRUNCATE, RENAME, PURGE, ROLLBACK; and what
 // names cost.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -194,6 +195,24 @@ TEST(RecycleBinTest, NoticesSayWhatCannotComeBack) {
             "foreign key constraint \"c_id_fkey\" on table \"c\" cannot come back: what it "
             "references is gone");
   session.Run("INSERT INTO c VALUES (7)");
+}
+
+TEST(RecycleBinTest, SchemasComeBackWithTheirSequences) {
+  TestSession session;
+  // One sequence is named before its table and one behind it.
+  session.Run(
+      "CREATE SCHEMA s; CREATE SEQUENCE s.alone; CREATE TABLE s.a (id serial, n int DEFAULT "
+      "nextval('s.alone')); ALTER TABLE s.a RENAME TO t; INSERT INTO s.t DEFAULT VALUES;"
+      "CREATE TABLE s.b (id int GENERATED ALWAYS AS IDENTITY);");
+  session.Run("DROP SCHEMA s CASCADE");
+  session.Run("UNDROP SCHEMA s");
+  EXPECT_THAT(session.Run("SELECT pg_get_serial_sequence('s.t', 'id'),"
+                          " pg_get_serial_sequence('s.b', 'id')"),
+              testing::ElementsAre("s.a_id_seq|s.b_id_seq"));
+  EXPECT_THAT(session.Run("INSERT INTO s.t DEFAULT VALUES RETURNING id, n"),
+              testing::ElementsAre("2|2"));
+  EXPECT_THAT(session.Run("INSERT INTO s.b DEFAULT VALUES RETURNING id"),
+              testing::ElementsAre("1"));
 }
 
 TEST(RecycleBinTest, CountersFollowTheRows) {
