@@ -106,7 +106,8 @@ class ExtremeState : public AggregateState {
       const std::string_view value = args[0]->bytes()[rows[i]];
       if (cell.any) {
         int order = CompareDatums(Datum::Bytes(value), Datum::Bytes(cell.owned), type_);
-        if (greatest ? order <= 0 : order >= 0) continue;
+        // Of equal values (1.0 and 1.00) the last one stays, as in PostgreSQL.
+        if (greatest ? order < 0 : order > 0) continue;
       }
       cell.any = true;
       const size_t before = cell.owned.capacity();
