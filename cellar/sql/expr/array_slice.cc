@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cellar/base/sqlstate.h"
 #include "cellar/sql/expr/eval.h"
 #include "cellar/types/array.h"
 
@@ -45,7 +46,77 @@ Result<Datum> Slice(EvalContext& context, const Expr& call, std::span<const Datu
   return Datum::Bytes(builder.Finish(lengths, {}, context.arena()));
 }
 
+Result<Datum> Assign(EvalContext& context, const Expr& call, std::span<const Datum> args) {
+  const Type element = ElementTypeOf(call.args[0]->type);
+  ArrayBuilder builder(element);
+  const size_t given = args.size() - 2;
+  std::vector<int32_t> lengths, lower_bounds;
+  for (const Datum& subscript : args.subspan(2)) {
+    if (subscript.is_null()) {
+      return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
+                      "array subscript in assignment must not be null");
+    }
+    lengths.push_back(1);
+    lower_bounds.push_back(static_cast<int32_t>(subscript.int_value()));
+  }
+  const bool fresh = args[0].is_null() || ArrayView(args[0].bytes(), element).dimensions() == 0;
+  if (fresh) {
+    builder.Add(args[1]);
+    return Datum::Bytes(builder.Finish(lengths, lower_bounds, context.arena()));
+  }
+  const ArrayView view(args[0].bytes(), element);
+  if (static_cast<size_t>(view.dimensions()) != given) {
+    return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
+                    "wrong number of array subscripts");
+  }
+  if (given == 1) {
+    const int64_t first = view.lower_bound(0), last = first + view.length(0) - 1;
+    const int64_t at = args[2].int_value();
+    const int64_t from = std::min(first, at), to = std::max(last, at);
+    if (to - from + 1 > static_cast<int64_t>(kMaxArrayElements)) {
+      return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
+                      "array size exceeds the maximum allowed ({})", kMaxArrayElements);
+    }
+    for (int64_t i = from; i <= to; ++i) {
+      const bool inside = i >= first && i <= last;
+      builder.Add(i == at ? args[1] : inside ? view.Get(static_cast<size_t>(i - first)) : Datum());
+    }
+    lengths[0] = static_cast<int32_t>(to - from + 1);
+    lower_bounds[0] = static_cast<int32_t>(from);
+    return Datum::Bytes(builder.Finish(lengths, lower_bounds, context.arena()));
+  }
+  size_t place = 0;
+  for (size_t d = 0; d < given; ++d) {
+    const int dimension = static_cast<int>(d);
+    const int64_t offset = args[2 + d].int_value() - view.lower_bound(dimension);
+    lengths[d] = view.length(dimension);
+    lower_bounds[d] = view.lower_bound(dimension);
+    if (offset < 0 || offset >= lengths[d]) {
+      return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
+                      "array subscript out of range");
+    }
+    place = place * static_cast<size_t>(lengths[d]) + static_cast<size_t>(offset);
+  }
+  for (size_t i = 0; i < view.size(); ++i) builder.Add(i == place ? args[1] : view.Get(i));
+  return Datum::Bytes(builder.Finish(lengths, lower_bounds, context.arena()));
+}
+
 }  // namespace
+
+const FunctionSpec& ArrayAssignFunction() {
+  static const FunctionSpec spec = [] {
+    FunctionSpec out;
+    out.name = "array_assign";
+    out.args = {MakeType(TypeId::kAnyarray), MakeType(TypeId::kAnyelement),
+                MakeType(TypeId::kInt4)};
+    out.result = MakeType(TypeId::kAnyarray);
+    out.variadic = true;
+    out.strict = false;
+    out.scalar = Assign;
+    return out;
+  }();
+  return spec;
+}
 
 const FunctionSpec& ArraySliceFunction() {
   static const FunctionSpec spec = [] {

@@ -1,7 +1,9 @@
 // INSERT, UPDATE, DELETE: columns, defaults, conflicts, constraints, RETURNING.
 #include <algorithm>
 
+#include "cellar/sql/expr/array_slice.h"
 #include "cellar/sql/plan/binder.h"
+#include "cellar/types/array.h"
 
 namespace cellar::sql::planning {
 
@@ -743,16 +745,61 @@ Status Binder::BindAssignments(const std::vector<ast::SetClause>& sets,
                                const std::vector<int>& target_ids,
                                std::vector<std::pair<int, ExprPtr>>* out) {
   std::vector<int> living = LivingColumns(table);
+  // The array with the element that the target's subscripts name set to `value`.
+  auto assign_element = [&](ExprPtr array, const ast::AssignTarget& target,
+                            const catalog::ColumnDescriptor& column, ExprPtr value,
+                            int location) -> Result<ExprPtr> {
+    for (const ast::IndirectionStep& step : target.steps) {
+      if (step.step_kind != ast::IndirectionStep::Kind::kSubscript) {
+        return UnsupportedError("storing into slices of arrays or fields is not supported")
+            .WithLocation(target.location);
+      }
+    }
+    if (!column.type.array) {
+      return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                      "cannot subscript type {} because it does not support subscripting",
+                      FormatType(Plain(column.type)))
+          .WithLocation(target.location);
+    }
+    Type element = ElementTypeOf(column.type);
+    if (value->type.id != TypeId::kUnknown && !value->type.SameKind(element) &&
+        !CanCast(value->type, element, CastContext::kAssignment)) {
+      return SqlError(
+                 Code::kInvalid, sqlstate::kDatatypeMismatch,
+                 "subscripted assignment to \"{}\" requires type {} but expression is of type {}",
+                 column.name, FormatType(element), FormatType(value->type))
+          .WithHint("You will need to rewrite or cast the expression.")
+          .WithLocation(location);
+    }
+    element.modifier = column.type.modifier;
+    std::vector<ExprPtr> args;
+    args.push_back(std::move(array));
+    CELLAR_TRY_ASSIGN(args.emplace_back(),
+                      Coerce(std::move(value), element, CastContext::kAssignment, location));
+    for (const ast::IndirectionStep& step : target.steps) {
+      CELLAR_TRY_ASSIGN(ExprPtr index, BindExpr(*step.upper, env));
+      const Type wanted = MakeType(TypeId::kInt4);
+      if (index->type.id != TypeId::kUnknown &&
+          !CanCast(index->type, wanted, CastContext::kAssignment)) {
+        return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                        "array subscript must have type integer")
+            .WithLocation(ExprLocation(*step.upper));
+      }
+      CELLAR_TRY_ASSIGN(args.emplace_back(),
+                        Coerce(std::move(index), wanted, CastContext::kAssignment, -1));
+    }
+    return MakeCall(&ArrayAssignFunction(), column.type, std::move(args));
+  };
   auto assign = [&](const ast::AssignTarget& target, ExprPtr value, bool is_default,
                     int location) -> Status {
     int position = LivingPosition(table, target.column);
     if (position < 0) return NoSuchColumn(table, target.column, target.location);
-    if (!target.steps.empty()) {
-      return UnsupportedError("storing into array elements or fields is not supported")
-          .WithLocation(target.location);
-    }
-    for (const auto& [known, expr] : *out) {
-      if (known == position) {
+    ExprPtr* before = nullptr;  // what the column has become by assignments to its elements
+    for (auto& [known, expr] : *out) {
+      if (known == position && !target.steps.empty() && expr->kind == ExprKind::kCall &&
+          expr->function == &ArrayAssignFunction()) {
+        before = &expr;
+      } else if (known == position) {
         return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
                         "multiple assignments to same column \"{}\"", target.column)
             .WithLocation(target.location);
@@ -760,6 +807,23 @@ Status Binder::BindAssignments(const std::vector<ast::SetClause>& sets,
     }
     const catalog::ColumnDescriptor& column =
         table.columns[static_cast<size_t>(living[static_cast<size_t>(position)])];
+    if (!target.steps.empty()) {
+      if (is_default) {
+        return UnsupportedError("cannot set an array element to DEFAULT")
+            .WithLocation(target.location);
+      }
+      if (!column.generated_sql.empty()) return NotDefault(column, false, location);
+      ExprPtr array = before != nullptr ? std::move(*before)
+                                        : s_.ColumnExpr(target_ids[static_cast<size_t>(position)]);
+      CELLAR_TRY_ASSIGN(
+          value, assign_element(std::move(array), target, column, std::move(value), location));
+      if (before != nullptr) {
+        *before = std::move(value);
+      } else {
+        out->emplace_back(position, std::move(value));
+      }
+      return Status();
+    }
     if (is_default) {
       CELLAR_TRY_ASSIGN(value, ColumnDefault(table, column));
     } else {
