@@ -151,8 +151,12 @@ void AddRowFormat(const TableDescriptor* old, TableDescriptor* table) {
   }
   if (!table->row_formats.empty()) {
     const RowFormatDescriptor& last = table->row_formats.back();
-    if (last.columns == format.columns && last.types == format.types && old != nullptr &&
-        SamePrimaryKey(*old, *table)) {
+    // By its collation a key may lose what the row keeps then.
+    const bool same_collations =
+        std::equal(last.types.begin(), last.types.end(), format.types.begin(), format.types.end(),
+                   [](const Type& a, const Type& b) { return a.collation == b.collation; });
+    if (last.columns == format.columns && last.types == format.types && same_collations &&
+        old != nullptr && SamePrimaryKey(*old, *table)) {
       return;
     }
   }

@@ -242,7 +242,8 @@ Status Ddl::UseIndexAsKey(const ast::Constraint& constraint, catalog::TableDescr
   for (size_t i = 0; i < at->key.size(); ++i) {
     const catalog::IndexColumn& part = at->key[i];
     if (part.direction != codec::Direction::kAscending ||
-        part.nulls != codec::NullPlacement::kLast || !part.opclass.empty()) {
+        part.nulls != codec::NullPlacement::kLast || !part.opclass.empty() ||
+        part.collation != nullptr) {
       return refuse(fmt::format(
           "index \"{}\" column number {} does not have default sorting behavior", at->name, i + 1));
     }

@@ -220,6 +220,7 @@ class Checker {
       std::vector<uint32_t> places;
       CELLAR_TRY(DecodeRows(keys, rows, &places));
       rows_ += keys.size();
+      CheckKeys();
       CELLAR_TRY(CheckBatch());
     }
   }
@@ -248,7 +249,22 @@ class Checker {
     CELLAR_TRY(DecodeRows(keys, rows, &places));
     if (!readable) return Status();
     rows_ += keys.size();
+    CheckKeys();
     return CheckBatch();
+  }
+
+  // Are the rows of batch_ those that their keys say?
+  void CheckKeys() {
+    const IndexCodec& primary = compiled_.primary();
+    std::string key;
+    for (size_t row = 0; row < batch_.size(); ++row) {
+      key.clear();
+      codec::AppendKeyFields(batch_, row, primary.key_positions, primary.key_columns, &key);
+      if (key == RefOf(row)) continue;
+      std::string place;
+      AppendRowKey(primary, RefOf(row), &place);
+      Find(primary, fmt::format("row {} is of another key", codec::PrintKey(place)));
+    }
   }
 
   // The rows of batch_ and their entries.

@@ -492,8 +492,13 @@ Status CompiledTable::CompileFormats() {
       column.id = descriptor.columns[i];
       column.type = descriptor.types[i];
       const int position = PositionOf(column.id);
-      column.in_key = position >= 0 && std::find(primary.begin(), primary.end(),
-                                                 static_cast<uint32_t>(position)) != primary.end();
+      const auto in_key =
+          std::find(primary.begin(), primary.end(), static_cast<uint32_t>(position));
+      column.in_key = position >= 0 && in_key != primary.end();
+      if (column.in_key) {
+        const auto place = static_cast<size_t>(in_key - primary.begin());
+        column.type.collation = indexes_.front().key_columns[place].type.collation;
+      }
       columns.push_back(column);
     }
     CELLAR_TRY_ASSIGN(codec::RowFormat format,
