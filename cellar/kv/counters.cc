@@ -72,9 +72,11 @@ void AddCounters(const CounterValues& from, CounterValues* to) {
 Result<std::optional<CounterValues>> SumCounters(std::string_view name, RawCursor* cursor,
                                                  std::vector<uint64_t>* versions) {
   std::optional<CounterValues> sum;
+  Status damage;
   std::string_view key, value;
   while (true) {
     CELLAR_TRY_ASSIGN(const bool more, cursor->NextView(&key, &value));
+    if (!more && !damage.ok()) return damage;
     if (!more) return sum;
     std::string_view suffix = key.substr(name.size());
     const auto tag = static_cast<unsigned char>(suffix.empty() ? 0 : suffix[0]);
@@ -87,10 +89,14 @@ Result<std::optional<CounterValues>> SumCounters(std::string_view name, RawCurso
       }
     }
     if (CounterKey(name, version) != key) return Damaged(name);
-    CELLAR_TRY_ASSIGN(const CounterValues values, DecodeCounters(value));
     if (version != 0) versions->push_back(version);
+    const Result<CounterValues> values = DecodeCounters(value);
+    if (!values.ok()) {
+      damage = values.status();
+      continue;
+    }
     if (!sum) sum.emplace();
-    AddCounters(values, &*sum);
+    AddCounters(*values, &*sum);
   }
 }
 
@@ -105,13 +111,16 @@ void ApplyChange(const CounterChange& change, std::optional<CounterValues>* coun
   if (*counter) AddCounters(change.values, &**counter);
 }
 
-Result<CounterTable::Known*> CounterTable::Find(const std::string& name) {
+Result<CounterTable::Known*> CounterTable::Find(const std::string& name, bool to_drop) {
   const auto found = known_.find(name);
   if (found != known_.end()) return &found->second;
   Known known;
   const std::shared_ptr<const SnapshotReader> reader = storage_->TakeSnapshot();
   const std::unique_ptr<RawCursor> cursor = reader->Scan(name, CounterEnd(name), RawScanOptions());
-  CELLAR_TRY_ASSIGN(known.total, SumCounters(name, cursor.get(), &known.versions));
+  Result<std::optional<CounterValues>> total = SumCounters(name, cursor.get(), &known.versions);
+  if (!total.ok() && (!to_drop || total.status().code() != Code::kCorruption))
+    return total.status();
+  known.total = total.ok() ? *total : CounterValues{};
   return &known_.emplace(name, std::move(known)).first->second;
 }
 
@@ -119,7 +128,8 @@ Status CounterTable::Prepare(std::span<const CounterChange> changes, uint64_t ve
                              std::vector<CounterWrite>* writes) {
   writes->clear();
   // All that may fail comes first.
-  for (const CounterChange& change : changes) CELLAR_TRY(Find(change.name).status());
+  for (const CounterChange& change : changes)
+    CELLAR_TRY(Find(change.name, change.op == CounterOp::kDrop).status());
   // One pass a counter: changes of one name follow each other in order, but others may lie between.
   for (size_t i = 0; i < changes.size(); ++i) {
     const std::string& name = changes[i].name;

@@ -38,7 +38,7 @@ Result<CounterValues> DecodeCounters(std::string_view bytes);
 void AddCounters(const CounterValues& from, CounterValues* to);
 
 // Adds up the records of `name` that `cursor`, over [name, CounterEnd(name)), gives; nullopt: none.
-// *versions: those other than 0.
+// *versions: those other than 0, also when a value does not read (kCorruption).
 Result<std::optional<CounterValues>> SumCounters(std::string_view name, RawCursor* cursor,
                                                  std::vector<uint64_t>* versions);
 std::string CounterEnd(std::string_view name);
@@ -63,7 +63,8 @@ class CounterTable {
     std::optional<CounterValues> total;
     std::vector<uint64_t> versions;  // of records beside the first one
   };
-  Result<Known*> Find(const std::string& name);
+  // `to_drop`: what does not read is as good as anything else.
+  Result<Known*> Find(const std::string& name, bool to_drop);
 
   Storage* const storage_;
   std::unordered_map<std::string, Known> known_;

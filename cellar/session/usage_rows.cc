@@ -54,9 +54,11 @@ class UsageLister {
 
   Result<Sums> ListTable(const catalog::TableDescriptor& table) {
     Sums sums;
-    CELLAR_TRY_ASSIGN(const std::optional<table::TableUsage> usage,
-                      table::UsageOf(table, session_.transaction->kv.get()));
-    if (usage) sums.usage = *usage;
+    const Result<std::optional<table::TableUsage>> usage =
+        table::UsageOf(table, session_.transaction->kv.get());
+    // One damaged count, which CHECK names, hides no other.
+    if (usage.status().code() != Code::kCorruption) CELLAR_TRY(usage.status());
+    if (usage.ok() && *usage) sums.usage = **usage;
     const codec::KeyRange range = codec::PrefixRange(codec::TablePrefix(table.storage_id()));
     sums.disk = static_cast<int64_t>(session_.db->engine->ApproximateBytes(range.start, range.end));
     const bool living = table.state == catalog::ObjectState::kPublic;

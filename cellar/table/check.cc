@@ -270,7 +270,17 @@ class Checker {
   // The rows of batch_ and their entries.
   Status CheckBatch() {
     CheckNulls();
-    CELLAR_TRY(indexed_.Compute(compiled_, batch_));
+    const Status computed = indexed_.Compute(compiled_, batch_);
+    if (computed.code() == Code::kInvalid || computed.code() == Code::kCorruption) {
+      // A value that no statement could have stored.
+      std::string place;
+      if (batch_.size() != 0) AppendRowKey(compiled_.primary(), RefOf(0), &place);
+      Find(compiled_.primary(),
+           fmt::format("an expression of an index fails for one of the {} rows from {} on: {}",
+                       batch_.size(), codec::PrintKey(place), computed.message()));
+      return Status();
+    }
+    CELLAR_TRY(computed);
     for (const IndexCodec& index : compiled_.indexes()) {
       if (index.primary || index.index->state != catalog::IndexState::kPublic) continue;
       CELLAR_TRY(sums_ ? AddEntriesOfRows(index) : CheckEntriesOfRows(index));
@@ -455,8 +465,20 @@ class Checker {
 
   Status CheckCount() {
     if (pages_ != nullptr && pages_->found_damage()) return Status();
-    CELLAR_TRY_ASSIGN(const std::optional<TableUsage> usage,
-                      UsageOf(compiled_.table(), context_->transaction));
+    const Result<std::optional<TableUsage>> found =
+        UsageOf(compiled_.table(), context_->transaction);
+    if (found.status().code() == Code::kCorruption) {
+      findings_->push_back({compiled_.table().name, "",
+                            fmt::format("table {}: its count is damaged: {}",
+                                        compiled_.table().name, found.status().message())});
+      return Status();
+    }
+    CELLAR_TRY_ASSIGN(const std::optional<TableUsage> usage, found);
+    if (!usage && compiled_.table().counted_since_micros != 0) {
+      findings_->push_back({compiled_.table().name, "",
+                            fmt::format("table {}: its count is missing, {} rows are there",
+                                        compiled_.table().name, rows_)});
+    }
     if (usage && usage->rows != static_cast<int64_t>(rows_)) {
       findings_->push_back({compiled_.table().name, "",
                             fmt::format("table {}: {} rows are counted, {} are there",
@@ -580,6 +602,39 @@ Status RepairRecords(const catalog::CatalogSnapshot& catalog, kv::Transaction* t
   return Status();
 }
 
+namespace {
+
+// What is wrong with the record of the next row id; empty: nothing.
+Result<std::string> ProblemOfRowIds(AccessContext* context, const TablePtr& table,
+                                    const CompiledTable& compiled, int64_t* greatest) {
+  if (compiled.row_id_position() < 0) return std::string();
+  const Result<int64_t> found = GreatestRowId(context, table);
+  if (found.status().code() == Code::kCorruption) return std::string();  // which was found already
+  CELLAR_TRY_ASSIGN(*greatest, found);
+  const Result<std::optional<int64_t>> next = NextRowId(*table, context->transaction);
+  if (next.status().code() == Code::kCorruption)
+    return fmt::format("the record of the next row id is damaged: {}", next.status().message());
+  CELLAR_TRY(next.status());
+  if (!next->has_value() && *greatest > 0)
+    return std::string("the record of the next row id is missing");
+  if (next->has_value() && **next <= *greatest) {
+    return fmt::format("the next row id is {}, but there is a row {}", **next, *greatest);
+  }
+  return std::string();
+}
+
+Status CheckRowIds(AccessContext* context, const TablePtr& table, const CompiledTable& compiled,
+                   std::vector<CheckFinding>* findings) {
+  int64_t greatest = 0;
+  CELLAR_TRY_ASSIGN(const std::string problem,
+                    ProblemOfRowIds(context, table, compiled, &greatest));
+  if (!problem.empty())
+    findings->push_back({table->name, "", fmt::format("table {}: {}", table->name, problem)});
+  return Status();
+}
+
+}  // namespace
+
 Status RepairTable(const TablePtr& table, kv::Transaction* transaction, const CheckOptions& options,
                    RepairReport* report) {
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
@@ -608,8 +663,17 @@ Status RepairTable(const TablePtr& table, kv::Transaction* transaction, const Ch
     if (index.primary || damaged.count(index.index->name) == 0) continue;
     CELLAR_TRY(RebuildIndex(table, *index.index, &context, report));
   }
-  CELLAR_TRY_ASSIGN(const std::optional<TableUsage> usage, UsageOf(*table, transaction));
-  if (usage && usage->rows == static_cast<int64_t>(rows)) return Status();
+  int64_t greatest = 0;
+  CELLAR_TRY_ASSIGN(const std::string problem,
+                    ProblemOfRowIds(&context, table, *compiled, &greatest));
+  if (!problem.empty()) {
+    CELLAR_TRY(PutNextRowId(*table, greatest + 1, transaction));
+    report->done.push_back(
+        fmt::format("table {}: {}; it is {} now", table->name, problem, greatest + 1));
+  }
+  const Result<std::optional<TableUsage>> usage = UsageOf(*table, transaction);
+  if (usage.status().code() != Code::kCorruption) CELLAR_TRY(usage.status());
+  if (usage.ok() && *usage && (*usage)->rows == static_cast<int64_t>(rows)) return Status();
   // Rows that come or go meanwhile would not be counted.
   const codec::KeyRange range = codec::PrefixRange(compiled->primary().prefix);
   CELLAR_TRY(transaction->AddReadConflict(range.start, range.end));
@@ -633,12 +697,14 @@ Status CheckTable(const TablePtr& table, kv::Transaction* transaction, const Che
   std::vector<CheckFinding> found;
   if (options.mode != CheckMode::kFull) {
     CELLAR_TRY(Checker(*compiled, &context, true, &found).Run(rows));
+    CELLAR_TRY(CheckRowIds(&context, table, *compiled, &found));
     if (options.mode == CheckMode::kFast || found.empty()) {
       findings->insert(findings->end(), found.begin(), found.end());
       return Status();
     }
   }
-  return Checker(*compiled, &context, false, findings).Run(rows);
+  CELLAR_TRY(Checker(*compiled, &context, false, findings).Run(rows));
+  return CheckRowIds(&context, table, *compiled, findings);
 }
 
 }  // namespace cellar::table

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cellar/codec/key.h"
+#include "cellar/kv/counters.h"
 #include "cellar/table/compiled.h"
 #include "cellar/table/test_tables.h"
 
@@ -206,6 +207,92 @@ TEST_F(RepairTest, SaysWhatItCannotMend) {
   Write(KeyOf(0, 9), "\xff\xff");
   report = Repair();
   EXPECT_THAT(report.left, Contains(HasSubstr("table t: row ")));
+}
+
+// A table whose rows have a hidden id, as a process that opens the store finds it.
+class RowIdTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    TableDescriptor table;
+    table.name = "h";
+    table.columns = {MakeColumn(1, "a", TypeId::kInt4)};
+    table.next_column_id = 2;
+    table_ = store_.Create(table);
+    Reopen();
+    Must(Insert({{"1", std::nullopt}, {"2", std::nullopt}}));
+    EXPECT_THAT(Findings(), IsEmpty());
+  }
+  void Reopen() {
+    table_ = store_.Change(*table_);
+    tables_ = std::make_unique<TableStore>(store_.engine());
+  }
+  Status Insert(const std::vector<Row>& rows) {
+    auto transaction = store_.engine()->Begin();
+    Access access(transaction.get(), nullptr, tables_.get());
+    CELLAR_TRY(InsertAll(&access, table_, rows));
+    return transaction->Commit().status();
+  }
+  void Write(const std::string& key, std::optional<std::string> value) {
+    auto transaction = store_.engine()->Begin();
+    Must(value ? transaction->Put(key, *value) : transaction->Delete(key));
+    Must(transaction->Commit());
+  }
+  std::vector<std::string> Findings() {
+    auto transaction = store_.engine()->Begin();
+    return Check(table_, transaction.get());
+  }
+  size_t CountRows() {
+    auto transaction = store_.engine()->Begin();
+    Access access(transaction.get(), nullptr);
+    return ScanRows(&access, SpecOf(table_, table_->primary())).size();
+  }
+  RepairReport Repair() {
+    auto transaction = store_.engine()->Begin();
+    RepairReport report;
+    Must(RepairTable(table_, transaction.get(), CheckOptions(), &report));
+    Must(transaction->Commit());
+    return report;
+  }
+  std::string RecordKey() const { return codec::SystemKey("rowid", {table_->storage_id().value}); }
+
+  Store store_;
+  TablePtr table_;
+  std::unique_ptr<TableStore> tables_;
+};
+
+TEST_F(RowIdTest, RowsAreNotOverwrittenWhenTheirRecordIsLost) {
+  Write(RecordKey(), std::nullopt);
+  EXPECT_THAT(Findings(), ElementsAre(HasSubstr("the record of the next row id is missing")));
+  Reopen();
+  Must(Insert({{"3", std::nullopt}, {"4", std::nullopt}, {"5", std::nullopt}}));
+  EXPECT_EQ(CountRows(), 5u);
+  EXPECT_THAT(Findings(), IsEmpty());
+}
+
+TEST_F(RowIdTest, DamagedRecordsAreFoundAndMended) {
+  Write(RecordKey(), "\xff\xfe");
+  EXPECT_THAT(Findings(), ElementsAre(HasSubstr("the record of the next row id is damaged")));
+  Reopen();
+  EXPECT_EQ(Insert({{"3", std::nullopt}}).code(), Code::kCorruption);
+  EXPECT_THAT(Repair().done, ElementsAre(HasSubstr("it is 3 now")));
+  EXPECT_THAT(Findings(), IsEmpty());
+  Must(Insert({{"3", std::nullopt}}));
+  EXPECT_EQ(CountRows(), 3u);
+}
+
+TEST_F(RowIdTest, DamagedCountsAreFoundAndMended) {
+  const std::string counter = catalog::CounterNameOf(*table_);
+  const auto plant = [&](std::optional<std::string> value) {
+    Write(kv::CounterKey(counter, 0), std::move(value));
+  };
+  plant("xyz");
+  EXPECT_THAT(Findings(), ElementsAre(HasSubstr("its count is damaged")));
+  EXPECT_THAT(Repair().done, ElementsAre(HasSubstr("counted, 2 rows")));
+  EXPECT_THAT(Findings(), IsEmpty());
+  plant(std::nullopt);
+  EXPECT_THAT(Findings(), ElementsAre(HasSubstr("its count is missing, 2 rows are there")));
+  EXPECT_THAT(Repair().done, ElementsAre(HasSubstr("counted, 2 rows")));
+  EXPECT_THAT(Findings(), IsEmpty());
 }
 
 TEST_F(CheckTest, KeysOfTablesThatTheCatalogDoesNotKnow) {

@@ -265,6 +265,8 @@ class CompiledTable {
   }
   int PositionOf(ColumnId id) const;
   int row_id_position() const { return row_id_position_; }  // of the hidden row id, or -1
+  // Whether somebody has seen that new row ids are greater than those of the rows.
+  std::atomic<bool>& row_ids_checked() const { return row_ids_checked_; }
   const std::vector<IndexCodec>& indexes() const { return indexes_; }
   const IndexCodec& primary() const { return indexes_.front(); }
   const IndexCodec* FindIndex(IndexId id) const;
@@ -328,6 +330,7 @@ class CompiledTable {
   std::vector<Type> types_;
   EvaluatorPool evaluators_;
   int row_id_position_ = -1;
+  mutable std::atomic<bool> row_ids_checked_ = false;
   std::vector<IndexCodec> indexes_;
   std::string counter_name_;
   mutable std::atomic<uint64_t> reads_{0};

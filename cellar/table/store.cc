@@ -48,6 +48,41 @@ Result<int64_t> AdvanceCounter(codec::TableId table, uint64_t count, kv::Transac
 
 }  // namespace
 
+Result<std::optional<int64_t>> NextRowId(const TableDescriptor& table,
+                                         kv::Transaction* transaction) {
+  kv::PinnedValue value;
+  CELLAR_TRY_ASSIGN(const bool found, transaction->Get(RowIdKey(table.storage_id()), &value,
+                                                       kv::ReadMode::kSnapshot));
+  if (!found) return std::optional<int64_t>();
+  CELLAR_TRY_ASSIGN(const Datum stored, codec::ParseCell(value.view(), MakeType(TypeId::kInt8)));
+  if (stored.is_null()) return CorruptionError("counter of row ids is NULL");
+  return std::optional<int64_t>(stored.int_value());
+}
+
+Status PutNextRowId(const TableDescriptor& table, int64_t next, kv::Transaction* transaction) {
+  std::string cell;
+  codec::AppendCell(Datum::Int(next), MakeType(TypeId::kInt8), &cell);
+  return transaction->Put(RowIdKey(table.storage_id()), cell);
+}
+
+Result<int64_t> GreatestRowId(AccessContext* context, const TablePtr& table) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  ScanSpec spec;
+  spec.table = table;
+  spec.index = compiled->primary().index->id;
+  spec.spans = {Span{}};
+  spec.columns = {table->primary().key.front().column};
+  spec.reverse = true;
+  spec.limit_hint = 1;
+  CELLAR_TRY_ASSIGN(const std::unique_ptr<Reader> reader, OpenScan(context, std::move(spec)));
+  RowBatch rows;
+  while (true) {
+    CELLAR_TRY_ASSIGN(const bool more, reader->Next(&rows));
+    if (!more) return int64_t{0};
+    if (rows.size() != 0) return rows.column(0).ints()[0];
+  }
+}
+
 Result<int64_t> TakeRowIdsInTransaction(const TableDescriptor& table, uint64_t count,
                                         kv::Transaction* transaction) {
   return AdvanceCounter(table.storage_id(), count, transaction);

@@ -81,9 +81,10 @@ Status Recount(const catalog::TablePtr& table, kv::Transaction* transaction) {
   CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader, OpenScan(&context, std::move(spec)));
   RowBatch batch;
   kv::CounterValues sums{};
-  CELLAR_TRY_ASSIGN(const std::optional<kv::CounterValues> before,
-                    transaction->GetCounter(compiled->counter_name()));
-  if (before) sums = *before;
+  const Result<std::optional<kv::CounterValues>> before =
+      transaction->GetCounter(compiled->counter_name());
+  if (before.status().code() != Code::kCorruption) CELLAR_TRY(before.status());
+  if (before.ok() && *before) sums = **before;
   sums[kRows] = sums[kBytes] = 0;
   while (true) {
     CELLAR_TRY_ASSIGN(const bool more, reader->Next(&batch));

@@ -28,8 +28,33 @@ Status CheckColumns(const CompiledTable& compiled, const RowBatch& rows) {
                        compiled.table().name, compiled.living().size());
 }
 
+// Rows are never overwritten, whatever the record of the next id says: it is compared with the rows
+// once. Cost: a transaction that reads one row.
+Result<int64_t> TakeRowIds(AccessContext* context, const TablePtr& table,
+                           const CompiledTable& compiled, uint64_t count) {
+  TableStore* store = context->store;
+  CELLAR_TRY_ASSIGN(int64_t first, store->TakeRowIds(table->storage_id(), count));
+  if (compiled.row_ids_checked().load(std::memory_order_acquire)) return first;
+  kv::TransactionOptions read_only;
+  read_only.read_only = true;
+  const std::unique_ptr<kv::Transaction> transaction = store->engine()->Begin(read_only);
+  AccessContext reading;
+  reading.transaction = transaction.get();
+  reading.store = store;
+  reading.mode = kv::ReadMode::kSnapshot;
+  CELLAR_TRY_ASSIGN(const int64_t greatest, GreatestRowId(&reading, table));
+  if (first <= greatest) {
+    CELLAR_TRY(store->TakeRowIds(table->storage_id(), static_cast<uint64_t>(greatest - first) + 1)
+                   .status());
+    CELLAR_TRY_ASSIGN(first, store->TakeRowIds(table->storage_id(), count));
+  }
+  compiled.row_ids_checked().store(true, std::memory_order_release);
+  return first;
+}
+
 // Gives each row without one a row id. True when all of them were given one.
-Result<bool> FillRowIds(AccessContext* context, const CompiledTable& compiled, RowBatch* rows) {
+Result<bool> FillRowIds(AccessContext* context, const TablePtr& table,
+                        const CompiledTable& compiled, RowBatch* rows) {
   if (compiled.row_id_position() < 0) return false;
   ColumnVector& column = rows->column(static_cast<size_t>(compiled.row_id_position()));
   uint64_t missing = 0;
@@ -37,7 +62,7 @@ Result<bool> FillRowIds(AccessContext* context, const CompiledTable& compiled, R
   if (missing == 0) return false;
   Result<int64_t> first =
       context->store != nullptr
-          ? context->store->TakeRowIds(compiled.table().storage_id(), missing)
+          ? TakeRowIds(context, table, compiled, missing)
           : TakeRowIdsInTransaction(compiled.table(), missing, context->transaction);
   CELLAR_TRY_ASSIGN(int64_t next, std::move(first));
   for (size_t i = 0; i < rows->size(); ++i) {
@@ -527,7 +552,7 @@ Status InsertRows(AccessContext* context, const TablePtr& table, RowBatch* rows,
     if (outcome != nullptr) *outcome = InsertOutcome();
     return Status();
   }
-  CELLAR_TRY_ASSIGN(bool fresh, FillRowIds(context, *compiled, rows));
+  CELLAR_TRY_ASSIGN(bool fresh, FillRowIds(context, table, *compiled, rows));
   CELLAR_TRY(CheckNotNull(*compiled, *rows, context->format));
   CountChanges(context, *compiled, rows->size());
   CELLAR_TRY(LogRows(context, *compiled, *rows));

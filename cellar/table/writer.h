@@ -34,6 +34,12 @@ Status DeleteRows(AccessContext* context, const TablePtr& table,
 void AppendRefs(const CompiledTable& table, const RowBatch& rows, StringList* refs);
 
 // `count` row ids out of the transaction's own view of the counter.
+// The hidden row ids of a table: what its record says comes next (nothing: no record), which is
+// greater than all ids of rows, and the greatest id of a row (0: no rows). Errors: kCorruption.
+Result<std::optional<int64_t>> NextRowId(const TableDescriptor& table,
+                                         kv::Transaction* transaction);
+Status PutNextRowId(const TableDescriptor& table, int64_t next, kv::Transaction* transaction);
+Result<int64_t> GreatestRowId(AccessContext* context, const TablePtr& table);
 Result<int64_t> TakeRowIdsInTransaction(const TableDescriptor& table, uint64_t count,
                                         kv::Transaction* transaction);
 
