@@ -697,11 +697,18 @@ Status Session::Impl::RunBinStatement(const ast::OwnStmt& statement, ResultSink*
   CELLAR_TRY(EnsureTransaction(false));
   CELLAR_TRY(CheckWritable(*tag));
   Ddl ddl(this, sink);
+  Status status;
   switch (statement.own) {
-    case ast::OwnKind::kUndrop: return ddl.Undrop(statement);
-    case ast::OwnKind::kPurge: return ddl.Purge(statement);
+    case ast::OwnKind::kUndrop: status = ddl.Undrop(statement); break;
+    case ast::OwnKind::kPurge: status = ddl.Purge(statement); break;
     default: return ddl.SetDroppedOptions(statement);
   }
+  if (!statement.if_exists || status.code() != Code::kNotFound) return status;
+  Notice notice;
+  notice.severity = Severity::kNotice;
+  notice.sqlstate = "00000";
+  notice.message = std::string(status.message()) + ", skipping";
+  return sink->OnNotice(notice);
 }
 
 // ---- pg_catalog.cellar_dropped

@@ -465,6 +465,8 @@ Result<catalog::ForeignKey> Ddl::MakeForeignKey(const ast::Constraint& constrain
         ours, theirs));
   }
   key.referenced_table = referenced->id;  // zero: the table being made
+  if (!constraint.on_delete_columns.empty())
+    return UnsupportedError("ON DELETE SET NULL and SET DEFAULT of some columns are not supported");
   key.on_delete = ActionOf(constraint.on_delete);
   key.on_update = ActionOf(constraint.on_update);
   key.deferrable = constraint.deferrable;

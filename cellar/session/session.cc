@@ -7,6 +7,7 @@
 
 #include "cellar/base/check.h"
 #include "cellar/base/sqlstate.h"
+#include "cellar/session/error_values.h"
 #include "cellar/session/session_internal.h"
 #include "cellar/sql/expr/reg_text.h"
 #include "cellar/table/usage.h"
@@ -125,6 +126,8 @@ void SliceBatch(const RowBatch& from, size_t start, size_t end, RowBatch* to) {
 
 StatementScope::StatementScope(Session::Impl* session, ResultSink* sink) : session_(session) {
   session->current_sink = sink;
+  // A request to cancel that came while nothing was running is for nothing.
+  if (!session->db->shutting_down.load(std::memory_order_relaxed)) session->cancel.Clear();
   const int64_t timeout = session->settings.hot().statement_timeout_ms;
   if (timeout <= 0) return;
   timed_ = true;
@@ -622,14 +625,14 @@ Status Session::Impl::ExecuteSimple(std::string_view text, ResultSink* sink) {
       if (!alone || watch.touched() || TooLong(began) || !RetryAfter(status, attempt)) break;
       ++conflicts;
     }
-    if (!status.ok()) return AddPosition(std::move(status), text);
+    if (!status.ok()) return AddPosition(HideValues(this, std::move(status)), text);
     CELLAR_TRY(SendParameterChanges(sink));
     // In a transaction of several statements the tags come as the statements end, as in PostgreSQL.
     CELLAR_TRY(sink->OnComplete(tag));
   }
   if (transaction != nullptr && !in_block) {
     Status status = Commit(sink);
-    if (!status.ok()) return status;
+    if (!status.ok()) return HideValues(this, std::move(status));
   }
   for (const NotificationHub::Message& message : db->notifications.Take(pid)) {
     CELLAR_TRY(sink->OnNotification(message.pid, message.channel, message.payload));
@@ -928,7 +931,7 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
     std::string text;
     if (auto at = impl.portals.find(name); at != impl.portals.end())
       text = at->second->prepared->text;
-    Status status = impl.AddPosition(outcome.status(), text);
+    Status status = impl.AddPosition(HideValues(&impl, outcome.status()), text);
     impl.Fail();
     return status;
   }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/session/error_values.h"
 #include "cellar/session/still_current.h"
 #include "cellar/session/tables_internal.h"
 #include "cellar/sql/parser/deparse.h"
@@ -635,7 +636,7 @@ Status TableImpl::Write(const CallOptions& call, CallKind kind, WriteResult* res
       return status;
     }
     s.Fail();
-    if (!lease.alone() || !s.RetryAfter(status, attempt)) return status;
+    if (!lease.alone() || !s.RetryAfter(status, attempt)) return HideValues(&s, std::move(status));
     CELLAR_TRY(s.cancel.Check());
   }
 }

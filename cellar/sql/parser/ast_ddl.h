@@ -739,8 +739,9 @@ struct OwnStmt : Stmt {
   std::string new_name;
   int64_t number = 0;  // of an object or a job; 0: none
   bool full = false, fast = false;
-  bool dropped = false;  // kSetOptions: of an object in the bin
-  bool reset = false;    // kSetOptions: `options` have no values
+  bool if_exists = false;  // kUndrop, kPurge
+  bool dropped = false;    // kSetOptions: of an object in the bin
+  bool reset = false;      // kSetOptions: `options` have no values
   OptionList options;
 };
 

@@ -57,6 +57,7 @@ class OwnStatementReader {
         {"view", ast::ObjectType::kView, "ALTER VIEW"},
         {"sequence", ast::ObjectType::kSequence, "ALTER SEQUENCE"},
         {"type", ast::ObjectType::kType, "ALTER TYPE"},
+        {"collation", ast::ObjectType::kCollation, "ALTER COLLATION"},
         {"schema", ast::ObjectType::kSchema, "ALTER SCHEMA"},
         {"database", ast::ObjectType::kDatabase, "ALTER DATABASE"},
     };
@@ -67,6 +68,11 @@ class OwnStatementReader {
       return true;
     }
     return false;
+  }
+  bool TakeIfExists() {
+    if (!tokens_.IsWord(at_, "if") || !tokens_.IsWord(at_ + 1, "exists")) return false;
+    at_ += 2;
+    return true;
   }
   bool TakeName(ast::OwnStmt* out) {
     if (!tokens_.IsName(at_)) return false;
@@ -130,7 +136,9 @@ class OwnStatementReader {
   }
   std::string_view ReadUndrop(ast::OwnStmt* out) {
     out->own = ast::OwnKind::kUndrop;
-    if (!TakeType(out) || !TakeName(out)) return "";
+    if (!TakeType(out)) return "";
+    out->if_exists = TakeIfExists();
+    if (!TakeName(out)) return "";
     if (Take("id") && !TakeNumber(&out->number)) return "";
     if (Take("as")) {
       if (!tokens_.IsName(at_)) return "";
@@ -141,7 +149,9 @@ class OwnStatementReader {
   std::string_view ReadPurge(ast::OwnStmt* out) {
     out->own = ast::OwnKind::kPurge;
     if (Take("all")) return "PURGE";
-    if (!TakeType(out) || !TakeName(out)) return "";
+    if (!TakeType(out)) return "";
+    out->if_exists = TakeIfExists();
+    if (!TakeName(out)) return "";
     if (Take("id") && !TakeNumber(&out->number)) return "";
     return "PURGE";
   }
