@@ -13,7 +13,8 @@ namespace {
 // Ids taken from the store at once; those not handed out when the process ends are lost.
 constexpr uint64_t kIdBlock = 32;
 constexpr int kMaxRetries = 100;
-constexpr std::string_view kFirstDatabase = "cellar";
+// The second is empty: tools connect to it before they know of others.
+constexpr std::string_view kFirstDatabases[] = {"cellar", "postgres"};
 constexpr std::string_view kFirstOwner = "cellar";
 
 std::string IdKey() { return codec::SystemKey("ids"); }
@@ -28,19 +29,20 @@ NamespaceDescriptor FirstNamespace(NamespaceId id, NamespaceId parent, std::stri
   return space;
 }
 
-// Writes root, first database and the id sequence.
+// Writes root, first databases and the id sequence.
 Status InitializeStore(kv::Transaction* transaction) {
-  constexpr NamespaceId kDatabase{2};
   CELLAR_TRY(transaction->Put(codec::DescriptorKey(kRootNamespace.value),
                               EncodeNamespace(FirstNamespace(kRootNamespace, NamespaceId{}, ""))));
-  CELLAR_TRY(
-      transaction->Put(codec::DescriptorKey(kDatabase.value),
-                       EncodeNamespace(FirstNamespace(kDatabase, kRootNamespace, kFirstDatabase))));
-  NameRecord record;
-  record.namespace_id = kDatabase.value;
-  CELLAR_TRY(
-      transaction->Put(codec::NameKey(kRootNamespace, kFirstDatabase), EncodeNameRecord(record)));
-  return transaction->Put(IdKey(), EncodeIdSequence(kDatabase.value + 1));
+  uint64_t next = kRootNamespace.value + 1;
+  for (const std::string_view name : kFirstDatabases) {
+    const NamespaceId id{next++};
+    CELLAR_TRY(transaction->Put(codec::DescriptorKey(id.value),
+                                EncodeNamespace(FirstNamespace(id, kRootNamespace, name))));
+    NameRecord record;
+    record.namespace_id = id.value;
+    CELLAR_TRY(transaction->Put(codec::NameKey(kRootNamespace, name), EncodeNameRecord(record)));
+  }
+  return transaction->Put(IdKey(), EncodeIdSequence(next));
 }
 
 // Makes the first records of a store that has none.

@@ -154,13 +154,14 @@ TEST_F(CatalogTest, AColumnOfATypeAndADropOfTheTypeConflictEitherWay) {
   }
 }
 
-TEST_F(CatalogTest, NewStoreHasRootAndFirstDatabase) {
+TEST_F(CatalogTest, NewStoreHasRootAndFirstDatabases) {
   SnapshotPtr snapshot = catalog_->Current();
   ASSERT_NE(snapshot->GetNamespace(kRootNamespace), nullptr);
   NamespacePtr database = snapshot->FindNamespace(kRootNamespace, "cellar");
   ASSERT_NE(database, nullptr);
   EXPECT_EQ(database->parent, kRootNamespace);
-  EXPECT_EQ(snapshot->ListNamespaces(kRootNamespace).size(), 1u);
+  EXPECT_NE(snapshot->FindNamespace(kRootNamespace, "postgres"), nullptr);
+  EXPECT_EQ(snapshot->ListNamespaces(kRootNamespace).size(), 2u);
 }
 
 TEST_F(CatalogTest, ReopeningKeepsAllObjects) {
