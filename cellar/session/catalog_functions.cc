@@ -8,11 +8,27 @@
 #include "cellar/codec/key.h"
 #include "cellar/session/index_parts.h"
 #include "cellar/session/system_privileges.h"
+#include "cellar/session/view_texts.h"
 #include "cellar/sql/parser/deparse.h"
+#include "cellar/sql/parser/pretty.h"
 #include "cellar/sql/parser/scan.h"
 #include "cellar/types/array.h"
 
 namespace cellar::session {
+
+namespace {
+
+// A collation as the search path finds it.
+std::string CollationName(Session::Impl& session, const Collation& collation) {
+  const catalog::SnapshotPtr catalog = session.CurrentCatalog();
+  const catalog::TablePtr made = MadeCollation(*catalog, collation);
+  if (made == nullptr) return sql::QuoteIdentifier(collation.name);
+  const catalog::TablePtr seen = sql::FindType(*catalog, session.Scope(), "", made->name);
+  return sql::QuoteQualified(
+      seen != nullptr && seen->id == made->id ? "" : session.SchemaName(made->parent), made->name);
+}
+
+}  // namespace
 
 std::string IndexDefinition(Session::Impl& session, const catalog::TableDescriptor& table,
                             const catalog::IndexDescriptor& index, int column, bool pretty) {
@@ -24,8 +40,9 @@ std::string IndexDefinition(Session::Impl& session, const catalog::TableDescript
     const size_t at = static_cast<size_t>(column) - 1;
     if (at < index.key.size()) {
       const catalog::IndexColumn& part = index.key[at];
-      return part.expression.empty() ? name_of(part.column)
-                                     : ShowIndexExpression(part.expression, pretty);
+      return part.expression.empty()
+                 ? name_of(part.column)
+                 : TableText(session, table, ShowIndexExpression(part.expression, pretty));
     }
     if (at - index.key.size() < index.stored.size())
       return name_of(index.stored[at - index.key.size()]);
@@ -39,12 +56,13 @@ std::string IndexDefinition(Session::Impl& session, const catalog::TableDescript
   for (size_t i = 0; i < index.key.size(); ++i) {
     const catalog::IndexColumn& part = index.key[i];
     if (i > 0) text += ", ";
-    text += part.expression.empty() ? name_of(part.column)
-                                    : ShowIndexExpression(part.expression, pretty);
+    text += part.expression.empty()
+                ? name_of(part.column)
+                : TableText(session, table, ShowIndexExpression(part.expression, pretty));
     if (part.collation != nullptr) {
       const Type own = part.expression.empty() ? Type() : IndexPartType(table, part);
       if (part.collation != own.collation) {
-        text += " COLLATE " + sql::QuoteIdentifier(part.collation->name);
+        text += " COLLATE " + CollationName(session, *part.collation);
       }
     }
     if (!part.opclass.empty()) text += " " + part.opclass;
@@ -63,7 +81,9 @@ std::string IndexDefinition(Session::Impl& session, const catalog::TableDescript
   }
   if (index.nulls_not_distinct) text += " NULLS NOT DISTINCT";
   if (index.shards != 0) text += fmt::format(" WITH (shards='{}')", index.shards);
-  if (!index.predicate.empty()) text += " WHERE " + ShowIndexPredicate(index.predicate, pretty);
+  if (!index.predicate.empty()) {
+    text += " WHERE " + TableText(session, table, ShowIndexPredicate(index.predicate, pretty));
+  }
   return text;
 }
 
@@ -115,6 +135,7 @@ std::string ForeignKeyDefinition(Session::Impl& session, const catalog::TableDes
   text += action("UPDATE", key.on_update) + action("DELETE", key.on_delete);
   if (key.deferrable) text += " DEFERRABLE";
   if (key.initially_deferred) text += " INITIALLY DEFERRED";
+  if (!key.validated) text += " NOT VALID";
   return text;
 }
 
@@ -248,8 +269,14 @@ class CatalogFunctions {
     return Datum();
   }
 
-  // A default's sequence is stored with its schema and printed as the search path asks.
-  Result<Datum> Expr() { return Text(DefaultAsSeen(s_, std::string(args_[0].bytes()))); }
+  // (text, relation, pretty)
+  Result<Datum> Expr() {
+    std::string text(args_[0].bytes());
+    const bool pretty = args_.size() > 2 && args_[2].bool_value();
+    const catalog::TablePtr table = catalog_->GetTableByOid(Oid(1));
+    text = table == nullptr ? DefaultAsSeen(s_, text) : TableText(s_, *table, text);
+    return Text(pretty ? sql::PrettyExpression(text) : text);
+  }
 
   Result<Datum> UserById() {
     const Role* role = s_.Roles().FindByOid(Oid(0));
@@ -275,8 +302,9 @@ class CatalogFunctions {
       for (const catalog::CheckConstraint& check : table->checks) {
         if (check.oid != oid) continue;
         const bool pretty = args_.size() > 1 && args_[1].bool_value();
-        const std::string& text = check.expression;
-        return Text(pretty && IsParenthesised(text) ? "CHECK " + text : "CHECK (" + text + ")");
+        const std::string text = TableText(s_, *table, check.expression);
+        return Text(fmt::format("CHECK ({}){}", pretty ? sql::PrettyExpression(text) : text,
+                                check.validated ? "" : " NOT VALID"));
       }
       for (const catalog::ForeignKey& key : table->foreign_keys) {
         if (key.oid == oid) return Text(ForeignKeyDefinition(s_, *table, key));
@@ -288,7 +316,10 @@ class CatalogFunctions {
   Result<Datum> ViewDef() {
     catalog::TablePtr table = catalog_->GetTableByOid(Oid(0));
     if (table == nullptr || table->kind != catalog::RelationKind::kView) return Datum();
-    return Text(table->view_sql + ";");
+    // A number of columns to wrap at, instead of the word, asks for pretty text too.
+    const bool pretty = args_.size() > 1 && args_[1].int_value() != 0;
+    const std::string text = ViewText(s_, *table, Qualify::kHidden);
+    return Text((pretty ? sql::PrettyView(text) : text) + ";");
   }
 
   Result<Datum> SerialSequence() {
@@ -330,6 +361,13 @@ class CatalogFunctions {
       const catalog::TablePtr type = catalog_->GetTypeByOid(oid);
       return type == nullptr || type->comment.empty() ? Datum() : Text(type->comment);
     }
+    if (kind == "pg_collation" && oid >= catalog::TableDescriptor::kFirstOid) {
+      const catalog::TablePtr made =
+          catalog_->GetTable(catalog::TableId{oid - catalog::TableDescriptor::kFirstOid});
+      return made == nullptr || made->collation == nullptr || made->comment.empty()
+                 ? Datum()
+                 : Text(made->comment);
+    }
     if (kind == "pg_namespace") {
       if (oid == s_.NamespaceOid(s_.database_id)) return Text("standard public schema");
       for (const catalog::NamespacePtr& space : catalog_->ListNamespaces(s_.database_id)) {
@@ -341,6 +379,7 @@ class CatalogFunctions {
   }
 
   Result<Datum> ShobjDescription() {
+    if (args_[1].bytes() != "pg_database") return Datum();
     for (const catalog::NamespacePtr& space : catalog_->ListNamespaces(catalog::kRootNamespace)) {
       if (space->oid() == Oid(0) && !space->comment.empty()) return Text(space->comment);
     }

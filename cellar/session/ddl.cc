@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/session/view_texts.h"
 #include "cellar/sql/parser/deparse.h"
 
 namespace cellar::session {
@@ -491,6 +492,7 @@ Status Ddl::CreateView(const ast::CreateViewStmt& statement) {
     column.id = catalog::ColumnId{view.next_column_id++};
     view.columns.push_back(std::move(column));
   }
+  view.view_sql = ViewText(s_, view, Qualify::kAll);
   if (existing != nullptr) return Editor().UpdateTable(std::move(view)).status();
   s_.ApplyDefaultPrivileges(&view, nullptr);
   return Editor().CreateTable(std::move(view)).status();
@@ -892,6 +894,18 @@ Status Ddl::Comment(const ast::CommentStmt& statement) {
     case ast::ObjectType::kView:
     case ast::ObjectType::kSequence: {
       CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindRelation(NameOf(statement.object)));
+      const auto wrong_kind = [&](const char* kind) {
+        return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not {}", table->name,
+                        kind);
+      };
+      using catalog::RelationKind;
+      if (statement.object_type == ast::ObjectType::kTable && table->kind != RelationKind::kTable)
+        return wrong_kind("a table");
+      if (statement.object_type == ast::ObjectType::kView && table->kind != RelationKind::kView)
+        return wrong_kind("a view");
+      if (statement.object_type == ast::ObjectType::kSequence &&
+          table->kind != RelationKind::kSequence)
+        return wrong_kind("a sequence");
       catalog::TableDescriptor next = *table;
       next.comment = text;
       return Editor().UpdateTable(std::move(next)).status();

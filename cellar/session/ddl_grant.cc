@@ -33,12 +33,15 @@ const catalog::Acl* FindDefault(uint32_t role, char stored,
   return nullptr;
 }
 
+void SortItems(std::vector<catalog::AclItem>* items) {
+  std::sort(items->begin(), items->end(), [](const auto& a, const auto& b) {
+    return std::pair(a.grantee, a.grantor) < std::pair(b.grantee, b.grantor);
+  });
+}
+
 bool SameItems(std::vector<catalog::AclItem> a, std::vector<catalog::AclItem> b) {
-  auto order = [](const catalog::AclItem& x, const catalog::AclItem& y) {
-    return std::pair(x.grantee, x.grantor) < std::pair(y.grantee, y.grantor);
-  };
-  std::sort(a.begin(), a.end(), order);
-  std::sort(b.begin(), b.end(), order);
+  SortItems(&a);
+  SortItems(&b);
   return a == b;
 }
 
@@ -83,9 +86,7 @@ void Session::Impl::ApplyDefaultPrivileges(catalog::TableDescriptor* table,
     for (const catalog::AclItem& item : here->items) AddGrant(item, &items);
   }
   if (SameItems(items, DefaultAclItems(kind, owner))) return;
-  std::sort(items.begin(), items.end(), [](const catalog::AclItem& a, const catalog::AclItem& b) {
-    return std::pair(a.grantee, a.grantor) < std::pair(b.grantee, b.grantor);
-  });
+  SortItems(&items);
   catalog::Acl& acl = space != nullptr ? space->acl : table->acl;
   acl.set = true;
   acl.items = std::move(items);
@@ -356,6 +357,7 @@ Status Ddl::DefaultPrivileges(const ast::GrantStmt& statement) {
           CELLAR_TRY(TakeGrant(item, creator, statement.cascade, &items));
         }
       }
+      SortItems(&items);  // as PostgreSQL keeps them
       catalog::Acl* known = FindDefault(creator, stored, &next);
       if (SameItems(items, standard)) {
         next.default_acls.erase(std::remove_if(next.default_acls.begin(), next.default_acls.end(),

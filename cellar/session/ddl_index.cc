@@ -67,6 +67,12 @@ Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
     }
     if (!element.opclass.empty()) {
       CELLAR_TRY_ASSIGN(part.opclass, ResolveOperatorClass(element.opclass, type));
+      const Collation* orders = part.collation != nullptr ? part.collation : type.collation;
+      if (part.opclass.ends_with("_pattern_ops") && orders != nullptr && !orders->deterministic) {
+        return UnsupportedError(
+            "nondeterministic collations are not supported for operator class \"{}\"",
+            part.opclass);
+      }
     }
     if (!codec::IsKeyType(type)) {
       return SqlError(Code::kInvalid, sqlstate::kUndefinedObject,

@@ -3,7 +3,9 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
+#include "cellar/session/view_texts.h"
 #include "cellar/sql/parser/deparse.h"
+#include "cellar/sql/parser/mentions.h"
 #include "cellar/sql/parser/scan.h"
 
 namespace cellar::session {
@@ -41,6 +43,23 @@ bool JoinsByName(std::string_view text, std::string_view column) {
   }
 }
 
+// The text with the schemas of types and collations by their names of now.
+std::string WithSchemasOfNow(std::string text, const catalog::CatalogSnapshot& before,
+                             const catalog::CatalogSnapshot& now, const sql::NameScope& scope) {
+  for (const auto mentions : {&sql::TypeMentions, &sql::CollationMentions}) {
+    const std::vector<sql::NameMention> found = mentions(text);
+    for (size_t i = found.size(); i-- > 0;) {
+      if (found[i].parts.size() != 2) continue;
+      const auto space = sql::FindSchema(before, scope, found[i].parts[0]);
+      const catalog::NamespacePtr is = space ? now.GetNamespace(*space) : nullptr;
+      if (is == nullptr || *space == scope.database || is->name == found[i].parts[0]) continue;
+      text.replace(found[i].begin, found[i].end - found[i].begin,
+                   sql::QuoteQualified(is->name, found[i].parts[1]));
+    }
+  }
+  return text;
+}
+
 Status CannotFollow(const catalog::TableDescriptor& view) {
   return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
                   "view \"{}\" uses the name in a way that cannot follow the change", view.name)
@@ -52,25 +71,7 @@ Status CannotFollow(const catalog::TableDescriptor& view) {
 Result<std::shared_ptr<const sql::Plan>> Ddl::PlanView(const catalog::TableDescriptor& view,
                                                        std::vector<sql::NameUse>* uses,
                                                        std::vector<sql::StarUse>* stars) {
-  CELLAR_TRY_ASSIGN(sql::Statement parsed, sql::ParseOne(view.view_sql));
-  if (parsed.ast == nullptr) return InternalError("view \"{}\" has no text", view.name);
-  sql::PlannerContext context = s_.MakePlannerContext({});
-  sql::EvalContext eval;
-  Arena arena;
-  s_.SetUpContext(&eval);
-  eval.set_arena(&arena);
-  context.fold = &eval;
-  context.name_uses = uses;
-  context.star_uses = stars;
-  Result<std::shared_ptr<const sql::Plan>> plan = sql::PlanStatement(*parsed.ast, context);
-  if (plan.ok()) return plan;
-  // It was made under another search path, perhaps that of its schema.
-  sql::NameScope scope = s_.Scope();
-  scope.search_path.insert(scope.search_path.begin(), s_.SchemaName(view.parent));
-  context.scope = &scope;
-  if (uses != nullptr) uses->clear();
-  if (stars != nullptr) stars->clear();
-  return sql::PlanStatement(*parsed.ast, context);
+  return PlanViewText(s_, view, uses, stars);
 }
 
 Result<std::string> Ddl::ExpandStars(const catalog::TableDescriptor& view) {
@@ -199,6 +200,7 @@ Status Ddl::FollowRelations(const std::vector<ViewUses>& views,
       const size_t begin = parts.front().begin;
       text.replace(begin, parts.back().end - begin, name);
     }
+    text = WithSchemasOfNow(std::move(text), *before, *Catalog(), s_.Scope());
     CELLAR_TRY(RewriteView(*view.view, std::move(text)));
   }
   return Status();

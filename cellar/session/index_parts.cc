@@ -11,6 +11,7 @@
 #include "cellar/sql/expr/eval.h"
 #include "cellar/sql/parser/deparse.h"
 #include "cellar/sql/parser/parser.h"
+#include "cellar/sql/parser/pretty.h"
 #include "cellar/sql/plan/index_expressions.h"
 #include "cellar/table/computed.h"
 
@@ -244,27 +245,15 @@ Result<uint32_t> ShardsOf(const ast::OptionList& options) {
   return static_cast<uint32_t>(option->integer);
 }
 
-bool IsParenthesised(std::string_view text) {
-  if (text.empty() || text.front() != '(') return false;
-  int depth = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\'') quoted = !quoted;
-    if (quoted) continue;
-    if (text[i] == '(') ++depth;
-    if (text[i] == ')' && --depth == 0) return i + 1 == text.size();
-  }
-  return false;
-}
-
 std::string ShowIndexExpression(const std::string& sql, bool pretty) {
   Result<ast::ExprPtr> parsed = sql::ParseExpression(sql);
-  if (parsed.ok() && (*parsed)->kind == ast::NodeKind::kFuncCall) return sql;
-  return pretty && IsParenthesised(sql) ? sql : "(" + sql + ")";
+  if (!parsed.ok()) return "(" + sql + ")";
+  const std::string text = pretty ? sql::DeparsePretty(**parsed) : sql;
+  return (*parsed)->kind == ast::NodeKind::kFuncCall ? text : "(" + text + ")";
 }
 
 std::string ShowIndexPredicate(const std::string& sql, bool pretty) {
-  return pretty && IsParenthesised(sql) ? sql.substr(1, sql.size() - 2) : sql;
+  return pretty ? sql::PrettyExpression(sql) : sql;
 }
 
 std::string IndexPartName(const catalog::TableDescriptor& table, const catalog::IndexColumn& part) {

@@ -41,8 +41,6 @@ Result<std::string> ResolveOperatorClass(const ast::QualifiedName& name, Type ty
 // Of WITH (shards = n), 2 to 32; 0: not given. Errors: 22023.
 Result<uint32_t> ShardsOf(const ast::OptionList& options);
 
-// True when the first parenthesis closes at the very end.
-bool IsParenthesised(std::string_view text);
 // As pg_get_indexdef shows them.
 std::string ShowIndexExpression(const std::string& sql, bool pretty);
 std::string ShowIndexPredicate(const std::string& sql, bool pretty);

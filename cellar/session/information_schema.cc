@@ -1,8 +1,10 @@
 // Rows of information_schema (SQL standard; PostgreSQL manual, chapter 37).
 #include <algorithm>
+#include <set>
 
 #include "cellar/session/system_rows.h"
 #include "cellar/session/system_tables.h"
+#include "cellar/session/view_texts.h"
 
 namespace cellar::session {
 namespace {
@@ -27,6 +29,9 @@ class InformationSchema {
     if (name == "constraint_table_usage") return ConstraintTableUsage(), true;
     if (name == "referential_constraints") return ReferentialConstraints(), true;
     if (name == "check_constraints") return CheckConstraints(), true;
+    if (name == "view_table_usage" || name == "view_column_usage") return ViewUsage(), true;
+    if (name == "column_udt_usage") return ColumnTypes(), true;
+    if (name == "element_types") return ElementTypes(), true;
     if (name == "information_schema_catalog_name") {
       row_.Text("catalog_name", s_.database_name).Emit();
       return true;
@@ -69,7 +74,7 @@ class InformationSchema {
     if (s_.Owns(table)) return true;
     const std::string& name = table_.name;
     if (name == "constraint_column_usage" || name == "constraint_table_usage" ||
-        name == "check_constraints" || name == "view_table_usage") {
+        name == "check_constraints") {
       return false;
     }
     uint32_t wanted = UINT32_MAX;
@@ -111,19 +116,24 @@ class InformationSchema {
     }
   }
 
-  void TypeFields(Type type) {
-    const std::string type_name = type.array                    ? "ARRAY"
-                                  : type.enumeration != nullptr ? "USER-DEFINED"
-                                                                : FormatType(ScalarOf(type));
+  SystemRow& TypeNameFields(Type type) {
     std::string schema = "pg_catalog";
     if (type.enumeration != nullptr) {
       const catalog::TablePtr made = catalog_->GetTypeByOid(type.enumeration->oid);
       if (made != nullptr) schema = s_.SchemaName(made->parent);
     }
-    row_.Text("data_type", type_name)
-        .Text("udt_catalog", s_.database_name)
+    return row_.Text("udt_catalog", s_.database_name)
         .Text("udt_schema", schema)
         .Text("udt_name", TypeName(type));
+  }
+
+  void TypeFields(Type type) {
+    const std::string type_name = type.array                    ? "ARRAY"
+                                  : type.enumeration != nullptr ? "USER-DEFINED"
+                                  : type.id == TypeId::kBpchar  ? "character"
+                                                                : FormatType(ScalarOf(type));
+    row_.Text("data_type", type_name);
+    TypeNameFields(type);
     if (type.array) return;
     if (type.collation != nullptr) {
       std::string home = "pg_catalog";
@@ -196,9 +206,11 @@ class InformationSchema {
             .Text("is_identity", identity ? "YES" : "NO")
             .Text("identity_cycle", "NO")
             .Text("is_generated", column.generated_sql.empty() ? "NEVER" : "ALWAYS")
-            .TextOrNull("generation_expression", column.generated_sql)
+            .TextOrNull("generation_expression", TableText(s_, *at.table, column.generated_sql))
             .Text("is_updatable", at.table->kind == catalog::RelationKind::kTable ? "YES" : "NO");
-        if (!identity) row_.TextOrNull("column_default", DefaultAsSeen(s_, column.default_sql));
+        if (!identity) {
+          row_.TextOrNull("column_default", TableText(s_, *at.table, column.default_sql));
+        }
         if (identity) {
           row_.Text("identity_generation",
                     column.identity == catalog::Identity::kAlways ? "ALWAYS" : "BY DEFAULT");
@@ -254,7 +266,8 @@ class InformationSchema {
       row_.Text("table_catalog", s_.database_name)
           .Text("table_schema", at.schema)
           .Text("table_name", at.table->name)
-          .TextOrNull("view_definition", s_.Owns(*at.table) ? at.table->view_sql + ";" : "")
+          .TextOrNull("view_definition",
+                      s_.Owns(*at.table) ? ViewText(s_, *at.table, Qualify::kHidden) + ";" : "")
           .Text("check_option", "NONE")
           .Text("is_updatable", "NO")
           .Text("is_insertable_into", "NO")
@@ -265,10 +278,80 @@ class InformationSchema {
     }
   }
 
+  // Tables, or columns, of this role that a view reads.
+  void ViewUsage() {
+    const bool of_columns = table_.name == "view_column_usage";
+    for (const Located& at : Relations()) {
+      if (at.table->kind != catalog::RelationKind::kView) continue;
+      std::vector<sql::NameUse> uses;
+      if (!PlanViewText(s_, *at.table, &uses).ok()) continue;
+      std::set<std::pair<uint64_t, uint32_t>> seen;
+      for (const sql::NameUse& use : uses) {
+        const catalog::TablePtr used = catalog_->GetTable(use.table);
+        if (used == nullptr || !s_.Owns(*used) || of_columns != (use.column.value != 0) ||
+            !seen.insert({use.table.value, use.column.value}).second)
+          continue;
+        const catalog::ColumnDescriptor* column = used->FindColumn(use.column);
+        if (of_columns && column == nullptr) continue;
+        TableName(*used)
+            .Text("view_catalog", s_.database_name)
+            .Text("view_schema", at.schema)
+            .Text("view_name", at.table->name);
+        if (of_columns) row_.Text("column_name", column->name);
+        row_.Emit();
+      }
+    }
+  }
+
+  template <typename Visit>
+  void EachColumn(Visit&& visit) {
+    for (const Located& at : Relations()) {
+      if (at.table->kind == catalog::RelationKind::kSequence) continue;
+      for (const Attribute& attribute : AttributesOf(*at.table)) {
+        if (!attribute.column->dropped) visit(at, attribute);
+      }
+    }
+  }
+
+  void ColumnTypes() {
+    EachColumn([&](const Located& at, const Attribute& attribute) {
+      const Type type = attribute.column->type;
+      const catalog::TablePtr made =
+          type.enumeration == nullptr ? nullptr : catalog_->GetTypeByOid(type.enumeration->oid);
+      if (!(made != nullptr ? s_.Owns(*made) : s_.HasPrivilegesOf(kBootstrapRole))) return;
+      TypeNameFields(type);
+      TableName(*at.table).Text("column_name", attribute.column->name).Emit();
+    });
+  }
+
+  void ElementTypes() {
+    EachColumn([&](const Located& at, const Attribute& attribute) {
+      Type type = attribute.column->type;
+      if (!type.array) return;
+      type.array = false;
+      TypeNameFields(type)
+          .Text("object_catalog", s_.database_name)
+          .Text("object_schema", at.schema)
+          .Text("object_name", at.table->name)
+          .Text("object_type", "TABLE")
+          .Text("collection_type_identifier", fmt::format("{}", attribute.number))
+          .Text("data_type", type.enumeration != nullptr  ? "USER-DEFINED"
+                             : type.id == TypeId::kBpchar ? "character"
+                                                          : FormatType(ScalarOf(type)))
+          .Text("dtd_identifier", fmt::format("a{}", attribute.number))
+          .Emit();
+    });
+  }
+
   void Sequences() {
     for (const Located& at : Relations()) {
       if (at.table->kind != catalog::RelationKind::kSequence) continue;
       const catalog::SequenceOptions& options = at.table->sequence;
+      const catalog::TablePtr owner = catalog_->GetTable(options.owner_table);
+      const catalog::ColumnDescriptor* column =
+          owner == nullptr ? nullptr : owner->FindColumn(options.owner_column);
+      // An identity column's is its own affair.
+      if (column != nullptr && column->identity != catalog::Identity::kNone) continue;
       row_.Text("sequence_catalog", s_.database_name)
           .Text("sequence_schema", at.schema)
           .Text("sequence_name", at.table->name)
@@ -299,22 +382,25 @@ class InformationSchema {
   }
 
   void TableConstraints() {
-    auto emit = [this](const Located& at, const std::string& name, const char* kind) {
+    auto emit = [this](const Located& at, const std::string& name, const char* kind,
+                       const catalog::ForeignKey* key = nullptr) {
       ConstraintName(at, name);
       TableName(*at.table)
           .Text("constraint_type", kind)
-          .Text("is_deferrable", "NO")
-          .Text("initially_deferred", "NO")
+          .Text("is_deferrable", key != nullptr && key->deferrable ? "YES" : "NO")
+          .Text("initially_deferred", key != nullptr && key->initially_deferred ? "YES" : "NO")
           .Text("enforced", "YES")
           .Emit();
     };
     for (const Located& at : Relations()) {
       for (const catalog::IndexDescriptor& index : at.table->indexes) {
-        if (index.constraint) emit(at, index.name, index.primary ? "PRIMARY KEY" : "UNIQUE");
+        if (!index.constraint) continue;
+        if (!index.primary) row_.Text("nulls_distinct", index.nulls_not_distinct ? "NO" : "YES");
+        emit(at, index.name, index.primary ? "PRIMARY KEY" : "UNIQUE");
       }
       for (const catalog::CheckConstraint& check : at.table->checks) emit(at, check.name, "CHECK");
       for (const catalog::ForeignKey& key : at.table->foreign_keys)
-        emit(at, key.name, "FOREIGN KEY");
+        emit(at, key.name, "FOREIGN KEY", &key);
       for (const Attribute& attribute : AttributesOf(*at.table)) {
         if (attribute.column->dropped || !attribute.column->not_null) continue;
         emit(at, NotNullName(at, attribute), "CHECK");
@@ -385,6 +471,14 @@ class InformationSchema {
           TableName(*at.table).Text("column_name", at.table->FindColumn(part.column)->name).Emit();
         }
       }
+      for (const catalog::CheckConstraint& check : at.table->checks) {
+        for (const int16_t number : CheckedColumns(*at.table, check)) {
+          ConstraintName(at, check.name);
+          TableName(*at.table)
+              .Text("column_name", at.table->columns[static_cast<size_t>(number) - 1].name)
+              .Emit();
+        }
+      }
       for (const catalog::ForeignKey& key : at.table->foreign_keys) {
         catalog::TablePtr referenced = catalog_->GetTable(key.referenced_table);
         for (size_t i = 0; referenced != nullptr && i < key.referenced_columns.size(); ++i) {
@@ -447,7 +541,9 @@ class InformationSchema {
     for (const Located& at : Relations()) {
       for (const catalog::CheckConstraint& check : at.table->checks) {
         ConstraintName(at, check.name);
-        row_.Text("check_clause", "(" + check.expression + ")").Emit();
+        row_.Text("check_clause", fmt::format("({}){}", TableText(s_, *at.table, check.expression),
+                                              check.validated ? "" : " NOT VALID"))
+            .Emit();
       }
       for (const Attribute& attribute : AttributesOf(*at.table)) {
         if (attribute.column->dropped || !attribute.column->not_null) continue;

@@ -3,6 +3,7 @@
 #include "cellar/session/system_rows.h"
 
 #include <algorithm>
+#include <set>
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
@@ -11,8 +12,10 @@
 #include "cellar/session/system_privileges.h"
 #include "cellar/session/system_tables.h"
 #include "cellar/session/usage_rows.h"
+#include "cellar/session/view_texts.h"
 #include "cellar/session/zones.h"
 #include "cellar/sql/parser/deparse.h"
+#include "cellar/sql/plan/system_views.h"
 #include "cellar/types/array.h"
 
 namespace cellar::session {
@@ -65,6 +68,20 @@ int16_t AttributeNumber(const catalog::TableDescriptor& table, catalog::ColumnId
   return static_cast<int16_t>(table.OrdinalOf(column) + 1);
 }
 
+std::vector<int16_t> CheckedColumns(const catalog::TableDescriptor& table,
+                                    const catalog::CheckConstraint& check) {
+  std::vector<int16_t> numbers;
+  Result<ast::ExprPtr> parsed = sql::ParseExpression(check.expression);
+  for (const Attribute& attribute : AttributesOf(table)) {
+    if (attribute.column->dropped || !parsed.ok()) continue;
+    const std::string before = sql::DeparseExpr(**parsed);
+    sql::RenameColumn(parsed->get(), attribute.column->name, attribute.column->name + "\x01");
+    if (sql::DeparseExpr(**parsed) != before) numbers.push_back(attribute.number);
+    sql::RenameColumn(parsed->get(), attribute.column->name + "\x01", attribute.column->name);
+  }
+  return numbers;
+}
+
 uint32_t ConstraintOid(const catalog::IndexDescriptor& index) {
   // A key constraint and its index are one object here; the constraint's oid lies in a range of its
   // own.
@@ -74,6 +91,7 @@ uint32_t ConstraintOid(const catalog::IndexDescriptor& index) {
 namespace {
 
 constexpr uint32_t kOwnerOid = 10;
+constexpr uint32_t kFirstRule = 0x10000000;  // oids of views' rules, by the view's own
 constexpr uint32_t kBtreeAm = 403, kHeapAm = 2;
 constexpr uint32_t kDefaultCollation = 100, kCCollation = 950;
 
@@ -160,6 +178,51 @@ constexpr TypeId kListedTypes[] = {
     TypeId::kPgNodeTree, TypeId::kUnknown,   TypeId::kVoid,         TypeId::kRecord,
     TypeId::kAnyelement, TypeId::kAnyarray,  TypeId::kAny,          TypeId::kAnyenum};
 
+// Whether PostgreSQL declares a column of a system table NOT NULL: those of a fixed length, but for
+// some.
+bool IsNeverNull(const sql::VirtualTable& table, const sql::OutputColumn& column) {
+  if (table.oid >= sql::kFirstSystemView || table.schema != "pg_catalog") return false;
+  struct Other {
+    std::string_view table, column;
+  };
+  static constexpr Other kNullable[] = {
+      {"pg_authid", "rolvaliduntil"},     {"pg_publication_rel", "prattrs"},
+      {"pg_subscription", "subslotname"}, {"pg_subscription_rel", "srsublsn"},
+      {"pg_trigger", "tgoldtable"},       {"pg_trigger", "tgnewtable"}};
+  static constexpr Other kNeverNull[] = {{"pg_attrdef", "adbin"},
+                                         {"pg_database", "datcollate"},
+                                         {"pg_database", "datctype"},
+                                         {"pg_default_acl", "defaclacl"},
+                                         {"pg_description", "description"},
+                                         {"pg_extension", "extversion"},
+                                         {"pg_init_privs", "initprivs"},
+                                         {"pg_largeobject", "data"},
+                                         {"pg_parameter_acl", "parname"},
+                                         {"pg_policy", "polroles"},
+                                         {"pg_proc", "prosrc"},
+                                         {"pg_replication_origin", "roname"},
+                                         {"pg_rewrite", "ev_qual"},
+                                         {"pg_rewrite", "ev_action"},
+                                         {"pg_seclabel", "provider"},
+                                         {"pg_seclabel", "label"},
+                                         {"pg_shdescription", "description"},
+                                         {"pg_shseclabel", "provider"},
+                                         {"pg_shseclabel", "label"},
+                                         {"pg_statistic_ext", "stxkind"},
+                                         {"pg_subscription", "subconninfo"},
+                                         {"pg_subscription", "subsynccommit"},
+                                         {"pg_subscription", "subpublications"},
+                                         {"pg_trigger", "tgargs"}};
+  const auto is_this = [&](const Other& one) {
+    return one.table == table.name && one.column == column.name;
+  };
+  if (std::any_of(std::begin(kNullable), std::end(kNullable), is_this)) return false;
+  const TypeId id = column.type.id;
+  return (!column.type.array &&
+          (TypeLength(column.type) > 0 || id == TypeId::kInt2vector || id == TypeId::kOidvector)) ||
+         std::any_of(std::begin(kNeverNull), std::end(kNeverNull), is_this);
+}
+
 // One generation: the tables' rows, written through SystemRow.
 class Generator {
  public:
@@ -182,6 +245,7 @@ class Generator {
         {"cellar_column_groups", &Generator::ColumnGroups},
         {"cellar_dropped", &Generator::Dropped},
         {"cellar_jobs", &Generator::Jobs},
+        {"cellar_sequence_state", &Generator::SequenceState},
         {"cellar_table_storage", &Generator::TableStorage},
         {"pg_am", &Generator::Am},
         {"pg_attrdef", &Generator::Attrdef},
@@ -196,6 +260,7 @@ class Generator {
         {"pg_index", &Generator::Index},
         {"pg_indexes", &Generator::Indexes},
         {"pg_enum", &Generator::Enums},
+        {"pg_init_privs", &Generator::InitialPrivileges},
         {"pg_language", &Generator::Language},
         {"pg_namespace", &Generator::Namespace},
         {"pg_opclass", &Generator::Opclass},
@@ -365,6 +430,18 @@ class Generator {
         .Emit();
   }
 
+  static std::vector<catalog::AclItem> SystemSchemaAcl() {
+    return {{kBootstrapRole, kBootstrapRole, kUsage | kCreate, 0}, {0, kBootstrapRole, kUsage, 0}};
+  }
+  // What a dump need not grant: every database has it.
+  void InitialPrivileges() {
+    for (const uint32_t schema : {kPgCatalogOid, kInformationSchemaOid}) {
+      row_.Int("objoid", schema).Int("classoid", 2615).Int("objsubid", 0).Char("privtype", 'i');
+      PutAcl(s_, "initprivs", SystemSchemaAcl(), &row_);
+      row_.Emit();
+    }
+  }
+
   void Namespace() {
     auto emit = [this](uint32_t oid, std::string_view name, uint32_t owner,
                        const std::vector<catalog::AclItem>* acl) {
@@ -372,8 +449,7 @@ class Generator {
       if (acl != nullptr) PutAcl(s_, "nspacl", *acl, &row_);
       row_.Emit();
     };
-    const std::vector<catalog::AclItem> system = {
-        {kBootstrapRole, kBootstrapRole, kUsage | kCreate, 0}, {0, kBootstrapRole, kUsage, 0}};
+    const std::vector<catalog::AclItem> system = SystemSchemaAcl();
     emit(kPgCatalogOid, "pg_catalog", kOwnerOid, &system);
     emit(99, "pg_toast", kOwnerOid, nullptr);
     const std::vector<catalog::AclItem> open =
@@ -579,9 +655,9 @@ class Generator {
     for (const sql::VirtualTable* table : s_.db->system.All()) {
       if (!Wants("attrelid", table->oid)) continue;
       for (size_t i = 0; i < table->columns.size(); ++i) {
-        AttributeRow(table->oid, table->columns[i].name, table->columns[i].type,
-                     static_cast<int>(i) + 1);
-        row_.Emit();
+        const sql::OutputColumn& column = table->columns[i];
+        AttributeRow(table->oid, column.name, column.type, static_cast<int>(i) + 1);
+        row_.Bool("attnotnull", IsNeverNull(*table, column)).Emit();
       }
     }
   }
@@ -818,6 +894,23 @@ class Generator {
     }
   }
 
+  // The oid of the unique index that a foreign key rests on; 0: none.
+  static uint32_t ReferencedIndex(const catalog::TableDescriptor& referenced,
+                                  const catalog::ForeignKey& key) {
+    for (const catalog::IndexDescriptor& index : referenced.indexes) {
+      if (!index.unique || !index.predicate.empty() ||
+          index.key.size() != key.referenced_columns.size())
+        continue;
+      const bool all =
+          std::all_of(index.key.begin(), index.key.end(), [&](const catalog::IndexColumn& part) {
+            return std::find(key.referenced_columns.begin(), key.referenced_columns.end(),
+                             part.column) != key.referenced_columns.end();
+          });
+      if (all) return index.oid;
+    }
+    return 0;
+  }
+
   void Constraint() {
     for (const catalog::TablePtr& table : Relations()) {
       if (!Wants("conrelid", table->oid())) continue;
@@ -832,15 +925,8 @@ class Generator {
       for (const catalog::CheckConstraint& check : table->checks) {
         ConstraintRow(check.oid, check.name, *table, 'c');
         row_.Bool("convalidated", check.validated);
-        std::vector<int64_t> keys;
-        Result<ast::ExprPtr> parsed = sql::ParseExpression(check.expression);
-        for (const Attribute& attribute : AttributesOf(*table)) {
-          if (attribute.column->dropped || !parsed.ok()) continue;
-          const std::string before = sql::DeparseExpr(**parsed);
-          sql::RenameColumn(parsed->get(), attribute.column->name, attribute.column->name + "\x01");
-          if (sql::DeparseExpr(**parsed) != before) keys.push_back(attribute.number);
-          sql::RenameColumn(parsed->get(), attribute.column->name + "\x01", attribute.column->name);
-        }
+        const std::vector<int16_t> columns = CheckedColumns(*table, check);
+        const std::vector<int64_t> keys(columns.begin(), columns.end());
         row_.IntArray("conkey", keys).Text("conbin", check.expression).Emit();
       }
       for (const catalog::ForeignKey& key : table->foreign_keys) {
@@ -852,23 +938,11 @@ class Generator {
         for (catalog::ColumnId column : key.referenced_columns) {
           referenced_keys.push_back(AttributeNumber(*referenced, column));
         }
-        uint32_t index_oid = 0;
-        for (const catalog::IndexDescriptor& index : referenced->indexes) {
-          if (index.unique && index.predicate.empty() &&
-              index.key.size() == key.referenced_columns.size() && index_oid == 0) {
-            bool all = true;
-            for (const catalog::IndexColumn& part : index.key) {
-              all &= std::find(key.referenced_columns.begin(), key.referenced_columns.end(),
-                               part.column) != key.referenced_columns.end();
-            }
-            if (all) index_oid = index.oid;
-          }
-        }
         ConstraintRow(key.oid, key.name, *table, 'f');
         row_.Bool("convalidated", key.validated);
         row_.Bool("condeferrable", key.deferrable)
             .Bool("condeferred", key.initially_deferred)
-            .Int("conindid", index_oid)
+            .Int("conindid", ReferencedIndex(*referenced, key))
             .Int("confrelid", referenced->oid())
             .Char("confupdtype", ActionLetter(key.on_update))
             .Char("confdeltype", ActionLetter(key.on_delete))
@@ -884,14 +958,21 @@ class Generator {
     return 0x80000000u + table.oid() * 64 + static_cast<uint32_t>(number);
   }
 
+  static bool HasAttrdef(const catalog::TableDescriptor& table,
+                         const catalog::ColumnDescriptor& column) {
+    return table.kind == catalog::RelationKind::kTable && !column.dropped &&
+           column.identity == catalog::Identity::kNone &&
+           !(column.generated_sql.empty() && column.default_sql.empty());
+  }
+
   void Attrdef() {
     for (const catalog::TablePtr& table : Relations()) {
       if (!Wants("adrelid", table->oid()) || table->kind != catalog::RelationKind::kTable) continue;
       for (const Attribute& attribute : AttributesOf(*table)) {
         const catalog::ColumnDescriptor& column = *attribute.column;
+        if (!HasAttrdef(*table, column)) continue;
         const std::string& text =
             column.generated_sql.empty() ? column.default_sql : column.generated_sql;
-        if (text.empty() || column.dropped || column.identity != catalog::Identity::kNone) continue;
         row_.Int("oid", AttrdefOid(*table, attribute.number))
             .Int("adrelid", table->oid())
             .Int("adnum", attribute.number)
@@ -902,7 +983,8 @@ class Generator {
   }
 
   void Depend() {
-    constexpr uint32_t kClassId = 1259, kAttrdefId = 2604, kConstraintId = 2606;
+    constexpr uint32_t kClassId = 1259, kAttrdefId = 2604, kConstraintId = 2606, kTypeId = 1247,
+                       kRewriteId = 2618, kNamespaceId = 2615;
     auto emit = [this](uint32_t class_id, uint32_t object, int sub, uint32_t ref_class,
                        uint32_t ref_object, int ref_sub, char kind) {
       row_.Int("classid", class_id)
@@ -925,13 +1007,51 @@ class Generator {
                AttributeNumber(*owner, table->sequence.owner_column), identity ? 'i' : 'a');
         }
       }
+      emit(kClassId, table->oid(), 0, kNamespaceId, s_.NamespaceOid(table->parent), 0, 'n');
       for (const Attribute& attribute : AttributesOf(*table)) {
-        catalog::TablePtr sequence = catalog_->GetTable(attribute.column->sequence);
-        if (sequence == nullptr || attribute.column->identity != catalog::Identity::kNone) continue;
-        emit(kAttrdefId, AttrdefOid(*table, attribute.number), 0, kClassId, sequence->oid(), 0,
-             'n');
-        emit(kAttrdefId, AttrdefOid(*table, attribute.number), 0, kClassId, table->oid(),
-             attribute.number, 'a');
+        const catalog::ColumnDescriptor& column = *attribute.column;
+        if (column.dropped) continue;
+        if (column.type.enumeration != nullptr && table->kind == catalog::RelationKind::kTable) {
+          emit(kClassId, table->oid(), attribute.number, kTypeId, OidOf(column.type), 0, 'n');
+        }
+        if (!HasAttrdef(*table, column)) continue;
+        const uint32_t attrdef = AttrdefOid(*table, attribute.number);
+        emit(kAttrdefId, attrdef, 0, kClassId, table->oid(), attribute.number, 'a');
+        const catalog::TablePtr sequence = catalog_->GetTable(column.sequence);
+        if (sequence != nullptr) emit(kAttrdefId, attrdef, 0, kClassId, sequence->oid(), 0, 'n');
+      }
+      if (table->kind == catalog::RelationKind::kView) {
+        const uint32_t rule = table->oid() + kFirstRule;
+        emit(kRewriteId, rule, 0, kClassId, table->oid(), 0, 'i');
+        std::vector<sql::NameUse> uses;
+        if (!PlanViewText(s_, *table, &uses).ok()) uses.clear();
+        std::set<std::pair<uint64_t, int>> seen;  // relation, column
+        for (const sql::NameUse& use : uses) {
+          const catalog::TablePtr used = catalog_->GetTable(use.table);
+          if (used == nullptr) continue;
+          const int number = use.column.value == 0 ? 0 : AttributeNumber(*used, use.column);
+          if (!seen.insert({use.table.value, number}).second) continue;
+          emit(kRewriteId, rule, 0, kClassId, used->oid(), number, 'n');
+        }
+      }
+      for (const catalog::CheckConstraint& check : table->checks) {
+        for (const int16_t number : CheckedColumns(*table, check))
+          emit(kConstraintId, check.oid, 0, kClassId, table->oid(), number, 'a');
+      }
+      for (const catalog::ForeignKey& key : table->foreign_keys) {
+        const catalog::TablePtr referenced = catalog_->GetTable(key.referenced_table);
+        if (referenced == nullptr) continue;
+        for (const catalog::ColumnId column : key.columns) {
+          emit(kConstraintId, key.oid, 0, kClassId, table->oid(), AttributeNumber(*table, column),
+               'a');
+        }
+        for (const catalog::ColumnId column : key.referenced_columns) {
+          emit(kConstraintId, key.oid, 0, kClassId, referenced->oid(),
+               AttributeNumber(*referenced, column), 'n');
+        }
+        if (const uint32_t index = ReferencedIndex(*referenced, key)) {
+          emit(kConstraintId, key.oid, 0, kClassId, index, 0, 'n');
+        }
       }
       for (const catalog::IndexDescriptor& index : table->indexes) {
         if (IsPrimaryHidden(index)) continue;
@@ -975,6 +1095,8 @@ class Generator {
         emit(index.oid, 1259, 0, index.comment);
     }
     for (const catalog::TablePtr& type : MadeTypes()) emit(type->oid(), 1247, 0, type->comment);
+    for (const catalog::TablePtr& one : MadeOf(catalog::RelationKind::kCollation))
+      emit(one->oid(), 3456, 0, one->comment);
     if (catalog::NamespacePtr own = catalog_->GetNamespace(s_.database_id)) {
       emit(s_.NamespaceOid(s_.database_id), 2615, 0, "standard public schema");
     }
@@ -1148,6 +1270,21 @@ class Generator {
     }
   }
 
+  // What a sequence holds when it is read as a table.
+  void SequenceState() {
+    for (const catalog::TablePtr& table : Relations()) {
+      if (table->kind != catalog::RelationKind::kSequence || !Wants("seqrelid", table->oid()))
+        continue;
+      const Result<std::pair<int64_t, bool>> last = s_.db->sequences->Peek(*table);
+      if (!last.ok()) continue;
+      row_.Int("seqrelid", table->oid())
+          .Int("last_value", last->first)
+          .Int("log_cnt", 0)
+          .Bool("is_called", last->second)
+          .Emit();
+    }
+  }
+
   void Sequences() {
     for (const catalog::TablePtr& table : Relations()) {
       if (table->kind != catalog::RelationKind::kSequence) continue;
@@ -1199,7 +1336,7 @@ class Generator {
       row_.Text("schemaname", s_.SchemaName(table->parent))
           .Text("viewname", table->name)
           .Text("viewowner", table->owner)
-          .Text("definition", table->view_sql + ";")
+          .Text("definition", ViewText(s_, *table, Qualify::kHidden) + ";")
           .Emit();
     }
   }
@@ -1220,7 +1357,7 @@ class Generator {
   void Rewrite() {
     for (const catalog::TablePtr& table : Relations()) {
       if (table->kind != catalog::RelationKind::kView) continue;
-      row_.Int("oid", table->oid() + 0x10000000u)
+      row_.Int("oid", table->oid() + kFirstRule)
           .Text("rulename", "_RETURN")
           .Int("ev_class", table->oid())
           .Char("ev_type", '1')

@@ -72,6 +72,9 @@ struct Attribute {
   const catalog::ColumnDescriptor* column;
 };
 std::vector<Attribute> AttributesOf(const catalog::TableDescriptor& table);
+// The attribute numbers of those that a CHECK names.
+std::vector<int16_t> CheckedColumns(const catalog::TableDescriptor& table,
+                                    const catalog::CheckConstraint& check);
 int16_t AttributeNumber(const catalog::TableDescriptor& table, catalog::ColumnId column);
 
 // catalog_functions.cc

@@ -64,6 +64,9 @@ const SystemTable kSystemTables[] = {
     {"pg_catalog", "cellar_jobs", 15902, true,
      "job:int8 kind:text state:text step:text object:text rows_done:int8 rows_estimated:int8 "
      "error:text created_by:name created:timestamptz ended:timestamptz"},
+    // Ours: what sequences hold when they are read as tables.
+    {"pg_catalog", "cellar_sequence_state", 15905, true,
+     "seqrelid:oid last_value:int8 log_cnt:int8 is_called:bool"},
     // Ours: where the rows of tables are.
     {"pg_catalog", "cellar_table_storage", 15900, true,
      "schemaname:name tablename:name layout:text delta_bytes:int8 page_bytes:int8 "

@@ -85,6 +85,14 @@ Result<Datum> EvalSubscript(const Expr& e, EvalContext& context, const RowBatch*
     if (value.is_null()) return Datum();
     subscripts.push_back(value.int_value());
   }
+  if (e.args[0]->type == MakeType(TypeId::kName)) {
+    if (array.is_null() || subscripts.size() != 1 || subscripts[0] < 0 ||
+        subscripts[0] >= static_cast<int64_t>(array.bytes().size())) {
+      return Datum();
+    }
+    return Datum::Int(
+        static_cast<unsigned char>(array.bytes()[static_cast<size_t>(subscripts[0])]));
+  }
   if (array.is_null()) return Datum();
   ArrayView view(array.bytes(), ElementOf(e.args[0]->type));
   if (subscripts.size() == 1) return view.At(subscripts[0]);

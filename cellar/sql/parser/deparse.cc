@@ -4,6 +4,8 @@
 
 #include "cellar/sql/parser/deparser.h"
 #include "cellar/sql/parser/keywords.h"
+#include "cellar/sql/parser/parser.h"
+#include "cellar/sql/parser/pretty.h"
 
 namespace cellar::sql {
 
@@ -492,13 +494,91 @@ void Deparser::Cast(const TypeCast& cast) {
   const bool bare =
       cast.arg->Is<Const>() && (cast.arg->As<Const>().const_kind == ConstKind::kString ||
                                 cast.arg->As<Const>().const_kind == ConstKind::kNull);
-  if (!bare) out_ += '(';
+  if (!bare && !pretty_) out_ += '(';
   Expression(*cast.arg);
-  if (!bare) out_ += ')';
+  if (!bare && !pretty_) out_ += ')';
   out_ += "::" + DeparseType(cast.type);
 }
 
+namespace {
+
+// What Parenthesised writes between parentheses of its own.
+bool HasParentheses(const Expr& expr) {
+  switch (expr.kind) {
+    case NodeKind::kOperator:
+    case NodeKind::kAnyAll:
+    case NodeKind::kDistinctFrom:
+    case NodeKind::kIn:
+    case NodeKind::kLike:
+    case NodeKind::kBetween:
+    case NodeKind::kBool:
+    case NodeKind::kNullTest:
+    case NodeKind::kBooleanTest:
+    case NodeKind::kCollate: return true;
+    case NodeKind::kSubLink: {
+      const SubLinkKind kind = expr.As<SubLink>().sub_kind;
+      return kind != SubLinkKind::kArray && kind != SubLinkKind::kExpr;
+    }
+    default: return false;
+  }
+}
+
+// 1: + and -, 2: *, / and %, 0: others.
+int ArithmeticLevel(const Expr& expr) {
+  if (!expr.Is<OperatorExpr>() || expr.As<OperatorExpr>().left == nullptr) return 0;
+  const std::string& name = expr.As<OperatorExpr>().op.name;
+  if (name == "+" || name == "-") return 1;
+  return name == "*" || name == "/" || name == "%" ? 2 : 0;
+}
+
+// Whether pretty text leaves out the parentheses of `expr` below `parent`: PostgreSQL's rules,
+// which ask for fewer than the grammar would.
+bool ReadsAlone(const Expr& expr, const Expr* parent) {
+  if (parent == nullptr) return true;
+  const bool in_logic = parent->Is<BoolExpr>();
+  switch (parent->kind) {
+    case NodeKind::kFuncCall: return !parent->As<FuncCall>().sql_syntax;
+    case NodeKind::kCase:
+    case NodeKind::kCoalesce:
+    case NodeKind::kMinMax:
+    case NodeKind::kNullIf:
+    case NodeKind::kArray:
+    case NodeKind::kRow: return true;
+    default: break;
+  }
+  switch (expr.kind) {
+    case NodeKind::kBool: {
+      const BoolOp own = expr.As<BoolExpr>().op;
+      if (!in_logic) return false;
+      const BoolOp outer = parent->As<BoolExpr>().op;
+      return own == BoolOp::kOr ? outer == BoolOp::kOr : outer == BoolOp::kAnd;
+    }
+    case NodeKind::kOperator: {
+      const int level = ArithmeticLevel(expr), outer = ArithmeticLevel(*parent);
+      if (level == 0 || outer == 0) return in_logic;
+      return level > outer || (level == outer && parent->As<OperatorExpr>().left.get() == &expr);
+    }
+    case NodeKind::kAnyAll:
+    case NodeKind::kIn:
+    case NodeKind::kCollate: return false;
+    default: return in_logic;
+  }
+}
+
+}  // namespace
+
 void Deparser::Expression(const Expr& expr) {
+  const Expr* parent = std::exchange(parent_, &expr);
+  const size_t begin = out_.size();
+  Parenthesised(expr);
+  parent_ = parent;
+  if (pretty_ && HasParentheses(expr) && ReadsAlone(expr, parent)) {
+    out_.pop_back();
+    out_.erase(begin, 1);
+  }
+}
+
+void Deparser::Parenthesised(const Expr& expr) {
   auto binary = [&](const ExprPtr& left, std::string_view middle, const ExprPtr& right,
                     std::string_view end = ")") {
     out_ += '(';
@@ -671,6 +751,17 @@ std::string DeparseExpr(const Expr& expr) {
   Deparser deparser;
   deparser.Expression(expr);
   return deparser.Take();
+}
+
+std::string DeparsePretty(const Expr& expr) {
+  Deparser deparser(false, true);
+  deparser.Expression(expr);
+  return deparser.Take();
+}
+
+std::string PrettyExpression(const std::string& sql) {
+  const Result<ExprPtr> parsed = ParseExpression(sql);
+  return parsed.ok() ? DeparsePretty(**parsed) : sql;
 }
 
 std::string DeparseDefault(const Expr& expr, std::string_view type) {

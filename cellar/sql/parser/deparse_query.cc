@@ -3,6 +3,8 @@
 
 #include "cellar/sql/parser/deparse.h"
 #include "cellar/sql/parser/deparser.h"
+#include "cellar/sql/parser/parser.h"
+#include "cellar/sql/parser/pretty.h"
 
 namespace cellar::sql {
 
@@ -210,6 +212,7 @@ void Deparser::Operands(const SelectStmt& select) {
 
 void Deparser::Select(const SelectStmt& select) {
   ++depth_;
+  const Expr* parent = std::exchange(parent_, nullptr);
   With(select.with.get());
   if (select.set_op != SetOp::kNone) {
     Operands(select);
@@ -257,6 +260,7 @@ void Deparser::Select(const SelectStmt& select) {
     if (lock.wait == LockWait::kSkip) out_ += " SKIP LOCKED";
     if (lock.wait == LockWait::kError) out_ += " NOWAIT";
   }
+  parent_ = parent;
   --depth_;
 }
 
@@ -383,6 +387,19 @@ std::string DeparseView(const SelectStmt& select) {
   Deparser deparser(true);
   deparser.Select(select);
   return " " + deparser.Take();
+}
+
+std::string DeparsePrettyView(const SelectStmt& select) {
+  Deparser deparser(true, true);
+  deparser.Select(select);
+  return " " + deparser.Take();
+}
+
+std::string PrettyView(const std::string& sql) {
+  const Result<sql::Statement> parsed = ParseOne(sql);
+  return parsed.ok() && parsed->ast != nullptr && parsed->ast->Is<SelectStmt>()
+             ? DeparsePrettyView(parsed->ast->As<SelectStmt>())
+             : sql;
 }
 
 }  // namespace cellar::sql

@@ -11,7 +11,8 @@ namespace cellar::sql {
 class Deparser {
  public:
   // With `lines`, the outermost query gets one clause a line.
-  explicit Deparser(bool lines = false) : lines_(lines) {}
+  // `pretty`: see pretty.h.
+  explicit Deparser(bool lines = false, bool pretty = false) : lines_(lines), pretty_(pretty) {}
 
   void Expression(const ast::Expr& expr);
   void Select(const ast::SelectStmt& select);
@@ -36,6 +37,7 @@ class Deparser {
   void Steps(const std::vector<ast::IndirectionStep>& steps);
   void SqlValue(const ast::SqlValueFunction& value);
   void Cast(const ast::TypeCast& cast);
+  void Parenthesised(const ast::Expr& expr);
 
   void With(const ast::WithClause* with);
   void PlainSelect(const ast::SelectStmt& select);
@@ -56,7 +58,8 @@ class Deparser {
   void Clause(int indent, std::string_view words);
 
   std::string out_;
-  bool lines_;
+  bool lines_, pretty_;
+  const ast::Expr* parent_ = nullptr;  // of the expression being written; null: a clause
   int depth_ = 0;
 };
 

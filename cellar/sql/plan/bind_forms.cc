@@ -363,7 +363,9 @@ Result<ExprPtr> Binder::BindIndirection(const ast::IndirectionExpr& expr, Env& e
       }
       case ast::IndirectionStep::Kind::kSubscript:
       case ast::IndirectionStep::Kind::kSlice: {
-        Type element = ElementTypeOf(value->type);
+        // A name is an array of "char" to PostgreSQL, from 0.
+        const bool of_name = value->type.id == TypeId::kName && !value->type.array;
+        Type element = of_name ? MakeType(TypeId::kChar) : ElementTypeOf(value->type);
         if (element.id == TypeId::kInvalid) {
           return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
                           "cannot subscript type {} because it does not support subscripting",

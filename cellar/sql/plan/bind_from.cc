@@ -315,8 +315,17 @@ Result<Binder::FromResult> Binder::BindTableRef(const ast::TableRef& ref, const 
     return view;
   }
   if (table->kind == catalog::RelationKind::kSequence && table->columns.empty()) {
-    return UnsupportedError("reading a sequence as a table is not supported")
-        .WithLocation(location);
+    UseTable(table);
+    const int use = AddUse(table);
+    s_.uses[static_cast<size_t>(use)].selects = true;
+    CELLAR_TRY_ASSIGN(
+        FromResult state,
+        BindView(fmt::format("SELECT last_value, log_cnt, is_called "
+                             "FROM pg_catalog.cellar_sequence_state WHERE seqrelid = {}",
+                             table->oid()),
+                 ref.name.name, alias, ref.alias, location, view_));
+    state.items.back()->use = use;
+    return state;
   }
   item = NewItem();
   std::unique_ptr<LogicalGet> get = MakeGet(table, alias, item);
