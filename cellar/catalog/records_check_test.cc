@@ -134,7 +134,7 @@ TEST_F(RecordsCheckTest, ParentsAndReferencedTablesThatAreGone) {
   Write(codec::DescriptorKey(table.id.value), EncodeTable(table));
   EXPECT_THAT(Findings(), ElementsAre(HasSubstr("references relation 901")));
   Write(codec::DescriptorKey(space_.value), std::nullopt);
-  EXPECT_THAT(Findings(), Contains(HasSubstr("relation 4 \"t\" lies in namespace 3")));
+  EXPECT_THAT(Findings(), Contains(HasSubstr("relation 5 \"t\" lies in namespace 4")));
 }
 
 TEST_F(RecordsCheckTest, IdsThatWouldBeHandedOutAgain) {

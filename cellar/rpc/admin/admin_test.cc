@@ -205,11 +205,11 @@ TEST_F(AdminTest, Namespaces) {
   ASSERT_EQ(Call(&Admin::Stub::CreateTable, TableOf("/cellar/t"), &table_), "");
   ASSERT_EQ(Call(&Admin::Stub::CreateTable, TableOf("/cellar/shop/t"), &table_), "");
   ASSERT_EQ(Call(&Admin::Stub::CreateTable, TableOf("/other/t"), &table_), "");
-  EXPECT_EQ(ListOf("/", false), (std::vector<std::string>{"/cellar", "/other"}));
+  EXPECT_EQ(ListOf("/", false), (std::vector<std::string>{"/cellar", "/other", "/postgres"}));
   EXPECT_EQ(ListOf("/cellar", false), (std::vector<std::string>{"/cellar/shop", "/cellar/t"}));
   EXPECT_EQ(ListOf("/", true),
             (std::vector<std::string>{"/cellar", "/cellar/shop", "/cellar/shop/t", "/cellar/t",
-                                      "/other", "/other/t"}));
+                                      "/other", "/other/t", "/postgres"}));
 }
 
 TEST_F(AdminTest, TablesAsTheyAreAskedFor) {

@@ -310,7 +310,7 @@ TEST(Aggregates, AnswerAsPostgreSql) {
   EXPECT_EQ(Aggregate("max", {"b", "a", "c"}, text), "c|NULL");
   EXPECT_EQ(Aggregate("max", {"NaN", "1"}, float8), "NaN|NULL");
   EXPECT_EQ(Aggregate("min", {"2024-01-02", "2024-01-01"}, date), "2024-01-01|NULL");
-  EXPECT_EQ(Aggregate("max", {"1.10", "1.1", "0.5"}, numeric), "1.10|NULL");
+  EXPECT_EQ(Aggregate("max", {"1.10", "1.1", "0.5"}, numeric), "1.1|NULL");
   EXPECT_EQ(Aggregate("min", {"{2}", "{1,5}"}, ArrayOf(TypeId::kInt4)), "{1,5}|NULL");
   EXPECT_EQ(Aggregate("max", {"x", "y"}, MakeType(TypeId::kVarchar)), "y|NULL");
   EXPECT_EQ(Aggregate("bool_and", {"t", "f", "NULL"}, boolean), "f|NULL");

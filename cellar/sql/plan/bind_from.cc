@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cellar/sql/plan/binder.h"
+#include "cellar/sql/plan/system_views.h"
 
 namespace cellar::sql::planning {
 
@@ -259,6 +260,8 @@ Result<Binder::FromResult> Binder::BindTableRef(const ast::TableRef& ref, const 
     item = NewItem();
     item->name = alias;
     item->schema = virtual_table->schema;
+    if (virtual_table->schema == "pg_catalog" && virtual_table->oid < kFirstSystemView)
+      item->system_oid = virtual_table->oid;
     item->columns.reserve(virtual_table->columns.size());
     for (const OutputColumn& column : virtual_table->columns) {
       ColumnInfo info;

@@ -2,7 +2,6 @@
 #include <charconv>
 
 #include "cellar/sql/plan/binder.h"
-#include "cellar/sql/plan/system_views.h"
 
 namespace cellar::sql::planning {
 
@@ -18,13 +17,9 @@ std::string Joined(const std::vector<std::string>& parts, size_t count) {
   return out;
 }
 
-// The column tableoid of a table or a system table; 0: it has none. Only a table of pg_catalog
-// itself, no subquery over one, is an item of that schema.
-uint32_t TableOidOf(const ScopeItem& item, const Statement& statement) {
-  if (item.table != nullptr) return item.table->oid();
-  if (item.schema != "pg_catalog" || item.columns.empty()) return 0;
-  const uint32_t oid = statement.column(item.columns[0].id).table_oid;
-  return oid < kFirstSystemView ? oid : 0;
+// The column tableoid of a table or a system table; 0: it has none.
+uint32_t TableOidOf(const ScopeItem& item) {
+  return item.table != nullptr ? item.table->oid() : item.system_oid;
 }
 
 }  // namespace
@@ -113,12 +108,12 @@ Result<ExprPtr> Binder::BindColumnRef(const ast::ColumnRef& ref, Env& env) {
         const ScopeItem* only = nullptr;
         size_t tables = 0;
         for (const ScopeItem* item : scope->items) {
-          if (TableOidOf(*item, s_) == 0 || !item->columns_visible) continue;
+          if (TableOidOf(*item) == 0 || !item->columns_visible) continue;
           only = item;
           ++tables;
         }
         if (tables == 1) {
-          return MakeConstant(Value(MakeType(TypeId::kOid), Datum::Int(TableOidOf(*only, s_))));
+          return MakeConstant(Value(MakeType(TypeId::kOid), Datum::Int(TableOidOf(*only))));
         }
       }
     }
@@ -171,8 +166,8 @@ Result<ExprPtr> Binder::BindColumnRef(const ast::ColumnRef& ref, Env& env) {
       NoteColumn(*found, *match, ref.location);
       return ColumnFromScope(*match, ref.location);
     }
-    if (parts[n - 1] == "tableoid" && TableOidOf(*found, s_) != 0) {
-      return MakeConstant(Value(MakeType(TypeId::kOid), Datum::Int(TableOidOf(*found, s_))));
+    if (parts[n - 1] == "tableoid" && TableOidOf(*found) != 0) {
+      return MakeConstant(Value(MakeType(TypeId::kOid), Datum::Int(TableOidOf(*found))));
     }
     return SqlError(Code::kInvalid, sqlstate::kUndefinedColumn, "column {}.{} does not exist",
                     relation, parts[n - 1])

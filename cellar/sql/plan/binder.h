@@ -37,6 +37,7 @@ struct ScopeItem {
   bool columns_visible = true;   // by plain name, and in *
   bool lateral_only = false;     // a sibling that a lateral item may not use: for the error's hint
   bool scalar_function = false;  // the whole row is its one column
+  uint32_t system_oid = 0;       // of a table of pg_catalog itself, not one that is a view
   catalog::TablePtr table;
   LogicalGet* get = nullptr;
   int use = -1;  // of `table` or the view, in Statement::uses
