@@ -160,9 +160,10 @@ TEST(RecycleBinTest, DoesWhatTheModelSays) {
   }
 }
 
-// Nothing of what names cost depends on how many rows there are.
+// Nothing of what names cost depends on how many rows there are. The engine counts the trips of
+// the background too: the fewest of some runs are those of the statement.
 TEST(RecycleBinTest, StatementsCostTheSameForAnyTable) {
-  const auto trips = [](int rows) {
+  const auto run = [](int rows) {
     TestSession session;
     session.Run("CREATE TABLE t (k int PRIMARY KEY, v int UNIQUE) WITH (layout = row)");
     session.Run("INSERT INTO t SELECT i, i FROM generate_series(1, " + std::to_string(rows) +
@@ -175,6 +176,14 @@ TEST(RecycleBinTest, StatementsCostTheSameForAnyTable) {
       session.Run(sql);
       out.push_back(session.engine()->stats().trips - before);
       EXPECT_LE(out.back(), 20u) << sql;
+    }
+    return out;
+  };
+  const auto trips = [&](int rows) {
+    std::vector<uint64_t> out = run(rows);
+    for (int i = 1; i < 4; ++i) {
+      const std::vector<uint64_t> again = run(rows);
+      for (size_t j = 0; j < out.size(); ++j) out[j] = std::min(out[j], again[j]);
     }
     return out;
   };
