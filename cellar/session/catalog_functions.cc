@@ -379,6 +379,10 @@ class CatalogFunctions {
   }
 
   Result<Datum> ShobjDescription() {
+    if (args_[1].bytes() == "pg_authid") {
+      const Role* role = s_.Roles().FindByOid(Oid(0));
+      return role == nullptr || role->comment.empty() ? Datum() : Text(role->comment);
+    }
     if (args_[1].bytes() != "pg_database") return Datum();
     for (const catalog::NamespacePtr& space : catalog_->ListNamespaces(catalog::kRootNamespace)) {
       if (space->oid() == Oid(0) && !space->comment.empty()) return Text(space->comment);

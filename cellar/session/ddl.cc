@@ -910,6 +910,7 @@ Status Ddl::Comment(const ast::CommentStmt& statement) {
       next.comment = text;
       return Editor().UpdateTable(std::move(next)).status();
     }
+    case ast::ObjectType::kRole: return CommentOnRole(parts.back(), text);
     case ast::ObjectType::kCollation: {
       CELLAR_TRY_ASSIGN(catalog::TablePtr made, FindOwnCollation(NameOf(statement.object)));
       catalog::TableDescriptor next = *made;

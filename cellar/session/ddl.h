@@ -66,6 +66,7 @@ class Ddl {
   Status Rename(const ast::RenameStmt& statement);
   Status MoveToSchema(const ast::AlterObjectSchemaStmt& statement);
   Status Comment(const ast::CommentStmt& statement);
+  Status CommentOnRole(const std::string& name, const std::string& text);  // ddl_roles.cc
   Status Truncate(const ast::TruncateStmt& statement);
   Status CreateView(const ast::CreateViewStmt& statement);
   Status CreateSequence(const ast::CreateSequenceStmt& statement);

@@ -178,6 +178,19 @@ Status Ddl::CreateRole(const ast::CreateRoleStmt& statement) {
   return Status();
 }
 
+Status Ddl::CommentOnRole(const std::string& name, const std::string& text) {
+  const Role* found = s_.Roles().Find(name);
+  if (found == nullptr) return NoRole(name);
+  if (found->superuser && !s_.IsSuperuser()) return Denied("must be superuser");
+  if (!MayManageRoles()) return Denied("must have CREATEROLE privilege");
+  if (found->built_in) {
+    return UnsupportedError("comments on the roles that every store has are not supported");
+  }
+  Role role = *found;
+  role.comment = text;
+  return s_.WriteRole(std::move(role));
+}
+
 Status Ddl::AlterRole(const ast::AlterRoleStmt& statement) {
   uint64_t database = 0;
   if (!statement.database.empty()) {

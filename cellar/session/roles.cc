@@ -92,7 +92,8 @@ constexpr Flag kFlags[] = {
 };
 
 std::string Encode(const Role& role) {
-  std::string out = fmt::format("2\noid {}\nflags", role.oid);
+  // Programs that know no comments read the others as before.
+  std::string out = fmt::format("{}\noid {}\nflags", role.comment.empty() ? '2' : '3', role.oid);
   for (const Flag& flag : kFlags) {
     if (role.*flag.field) out += fmt::format(" {}", flag.word);
   }
@@ -104,6 +105,7 @@ std::string Encode(const Role& role) {
     out += fmt::format("member {} {} {}\n", one.role, one.grantor, one.admin ? 1 : 0);
   }
   EncodeSettings(role.settings, &out);
+  if (!role.comment.empty()) out += fmt::format("comment {}\n", Escape(role.comment));
   return out;
 }
 
@@ -124,7 +126,7 @@ bool DecodeFirst(std::string_view bytes, Role* role) {
 // Calls visit(word, rest) for each line after the version. False: it does not read.
 template <typename Visit>
 bool EachLine(std::string_view bytes, Visit&& visit) {
-  if (bytes.substr(0, 2) != "2\n") return false;
+  if (bytes.substr(0, 2) != "2\n" && bytes.substr(0, 2) != "3\n") return false;
   bytes.remove_prefix(2);
   while (!bytes.empty()) {
     const size_t end = bytes.find('\n');
@@ -146,6 +148,10 @@ bool DecodeSecond(std::string_view bytes, Role* role) {
     if (word == "set") return DecodeSetting(line, &role->settings);
     if (word == "verifier") {
       role->verifier = Unescape(line);
+      return true;
+    }
+    if (word == "comment") {
+      role->comment = Unescape(line);
       return true;
     }
     if (word == "member") {

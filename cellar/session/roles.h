@@ -55,6 +55,7 @@ struct Role {
   std::string verifier;                       // SCRAM-SHA-256$..., empty: no password
   std::vector<Membership> member_of;
   std::vector<RoleSettings> settings;
+  std::string comment;
 };
 
 // All roles at one moment. Immutable once shared.

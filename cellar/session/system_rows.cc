@@ -1112,6 +1112,10 @@ class Generator {
           .Text("description", space->comment)
           .Emit();
     }
+    for (const Role* role : s_.Roles().List()) {
+      if (role->comment.empty()) continue;
+      row_.Int("objoid", role->oid).Int("classoid", 1260).Text("description", role->comment).Emit();
+    }
   }
 
   void Collation() {

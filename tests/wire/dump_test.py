@@ -114,9 +114,10 @@ class DumpTest(ServerTest):
         self.assertNotIn("CREATE TYPE", one)
 
     def test_roles(self):
-        self.server.psql("CREATE ROLE dumped LOGIN")
+        self.server.psql("CREATE ROLE dumped LOGIN; COMMENT ON ROLE dumped IS 'who'")
         text = self.server.run(BIN + "pg_dumpall", "--roles-only").stdout
         self.assertIn("CREATE ROLE dumped;", text)
+        self.assertIn("COMMENT ON ROLE dumped IS 'who';", text)
 
     def test_into_postgresql(self):
         if not slt.Postgres.installed():
