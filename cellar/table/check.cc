@@ -18,6 +18,7 @@
 
 #include "cellar/catalog/records_check.h"
 #include "cellar/table/backfill.h"
+#include "cellar/table/check_forms.h"
 #include "cellar/table/check_pages.h"
 #include "cellar/table/compiled.h"
 #include "cellar/table/errors.h"
@@ -33,6 +34,30 @@ namespace {
 
 // Findings beyond this are counted only: a table that lost an index needs no million of them.
 constexpr size_t kMaxFindingsPerIndex = 100;
+
+// What of a range lies between the ranges that are owned, by start; the last gap ends the range.
+std::vector<codec::KeyRange> GapsOf(codec::KeyRange range,
+                                    const std::map<std::string, std::string>& owned) {
+  std::vector<codec::KeyRange> out;
+  for (const auto& [start, stop] : owned) {
+    if (range.start < start) out.push_back({range.start, start});
+    range.start = stop;
+  }
+  if (range.start < range.end) out.push_back(range);
+  return out;
+}
+
+// Layout `datum`: the ranges of the primary index that belong to no column, living or dropped.
+std::vector<codec::KeyRange> RangesOfNoColumn(const CompiledTable& compiled) {
+  if (compiled.table().layout != catalog::Layout::kDatum) return {};
+  std::map<std::string, std::string> owned;
+  const auto own = [&](const std::string& prefix) { owned[prefix] = codec::PrefixEnd(prefix); };
+  own(compiled.primary().prefix);
+  for (const RowPart& part : compiled.parts()) own(part.prefix);
+  const IndexId primary = compiled.primary().index->id;
+  return GapsOf(codec::PrefixRange(codec::TablePrefix(compiled.table().storage_id(), primary)),
+                owned);
+}
 
 // The ranges under the table's prefix that belong to no index of it.
 std::vector<codec::KeyRange> UnownedRanges(const CompiledTable& compiled) {
@@ -51,17 +76,11 @@ std::vector<codec::KeyRange> UnownedRanges(const CompiledTable& compiled) {
       own(IndexId{index.index->id.value + codec::kOverflowOfPrimary});
     }
   }
-  std::vector<codec::KeyRange> out;
-  codec::KeyRange gap = codec::PrefixRange(codec::TablePrefix(storage));
-  const std::string end = gap.end;
-  for (const auto& [start, stop] : owned) {
-    gap.end = start;
-    if (gap.start < gap.end) out.push_back(gap);
-    gap.start = stop;
-  }
+  const codec::KeyRange all = codec::PrefixRange(codec::TablePrefix(storage));
+  std::vector<codec::KeyRange> out = GapsOf(all, owned);
   // What lies behind the indexes of a table that is being rewritten belongs to its job.
-  gap.end = end;
-  if (gap.start < gap.end && compiled.table().job == 0) out.push_back(gap);
+  const bool last = !out.empty() && out.back().end == all.end;
+  if (last && compiled.table().job != 0) out.pop_back();
   return out;
 }
 
@@ -99,7 +118,11 @@ class Checker {
   // `sums`: compare by sums, else one by one.
   Checker(const CompiledTable& compiled, AccessContext* context, bool sums,
           std::vector<CheckFinding>* findings)
-      : compiled_(compiled), context_(context), sums_(sums), findings_(findings) {}
+      : compiled_(compiled),
+        context_(context),
+        sums_(sums),
+        findings_(findings),
+        forms_(&compiled) {}
 
   Status Run(uint64_t* rows) {
     CELLAR_TRY_ASSIGN(whole_, compiled_.Scan(compiled_.primary().index->id, compiled_.living_ids(),
@@ -153,9 +176,9 @@ class Checker {
   }
 
   // Decodes rows into batch_; those that make no sense are reported and left out. `places` says
-  // where each row of the batch came from.
+  // where each row of the batch came from. `walk`: they are met by their own keys, once.
   Status DecodeRows(std::span<const std::string_view> keys, std::span<const StoredRow> rows,
-                    std::vector<uint32_t>* places) {
+                    bool walk, std::vector<uint32_t>* places) {
     places->clear();
     batch_.Reset(whole_->types());
     batch_.Resize(keys.size());
@@ -181,6 +204,14 @@ class Checker {
       }
       CELLAR_TRY(std::move(status));
       places->push_back(static_cast<uint32_t>(i));
+      if (!walk || rows[i].page != nullptr) continue;
+      status = forms_.CheckRow(rows[i].value, batch_, row);
+      if (status.code() == Code::kCorruption) {
+        Find(compiled_.primary(),
+             fmt::format("row {} is damaged: {}", codec::PrintKey(keys[i]), status.message()));
+        continue;
+      }
+      CELLAR_TRY(std::move(status));
     }
     batch_.Resize(places->size());
     batch_.SetSize(places->size());
@@ -210,6 +241,12 @@ class Checker {
     options.stray = [this](std::string_view key) {
       Find(compiled_.primary(), fmt::format("key {} is no part of a row", codec::PrintKey(key)));
     };
+    options.part = [this](const RowPart& part, std::string_view key, std::string_view value) {
+      const Status status = forms_.CheckPart(part, value);
+      if (status.ok()) return;
+      Find(compiled_.primary(), fmt::format("the part of a row at key {} is damaged: {}",
+                                            codec::PrintKey(key), status.message()));
+    };
     SplitScan scan(context_, &compiled_, whole_.get(), range.start, range.end, std::move(options));
     std::vector<std::string_view> keys;
     std::vector<StoredRow> rows;
@@ -218,7 +255,7 @@ class Checker {
       CELLAR_TRY_ASSIGN(const bool more, scan.Next(&keys, &rows));
       if (!more) return Status();
       std::vector<uint32_t> places;
-      CELLAR_TRY(DecodeRows(keys, rows, &places));
+      CELLAR_TRY(DecodeRows(keys, rows, true, &places));
       rows_ += keys.size();
       CheckKeys();
       CELLAR_TRY(CheckBatch());
@@ -246,7 +283,7 @@ class Checker {
     std::vector<StoredRow> rows(values.size());
     for (size_t i = 0; i < values.size(); ++i) rows[i].value = values[i];
     std::vector<uint32_t> places;
-    CELLAR_TRY(DecodeRows(keys, rows, &places));
+    CELLAR_TRY(DecodeRows(keys, rows, true, &places));
     if (!readable) return Status();
     rows_ += keys.size();
     CheckKeys();
@@ -442,7 +479,7 @@ class Checker {
       entries.push_back(i);
     }
     std::vector<uint32_t> places;
-    CELLAR_TRY(DecodeRows(keys, rows, &places));
+    CELLAR_TRY(DecodeRows(keys, rows, false, &places));
     CELLAR_TRY(indexed_.Compute(compiled_, batch_));
     std::string key;
     for (size_t row = 0; row < batch_.size(); ++row) {
@@ -459,7 +496,10 @@ class Checker {
   }
 
   Status CheckStrangeIndexes() {
-    for (const codec::KeyRange& gap : UnownedRanges(compiled_)) CELLAR_TRY(CheckGap(gap));
+    for (const codec::KeyRange& gap : UnownedRanges(compiled_)) CELLAR_TRY(CheckGap(gap, "index"));
+    for (const codec::KeyRange& gap : RangesOfNoColumn(compiled_)) {
+      CELLAR_TRY(CheckGap(gap, "column"));
+    }
     return Status();
   }
 
@@ -487,11 +527,11 @@ class Checker {
     return Status();
   }
 
-  Status CheckGap(const codec::KeyRange& gap) {
+  Status CheckGap(const codec::KeyRange& gap, std::string_view owner) {
     CELLAR_TRY_ASSIGN(std::optional<std::string> first, FirstKey(context_->transaction, gap));
     if (!first) return Status();
     Find(compiled_.primary(),
-         fmt::format("keys of no index, the first is {}", codec::PrintKey(*first)));
+         fmt::format("keys of no {}, the first is {}", owner, codec::PrintKey(*first)));
     return Status();
   }
 
@@ -499,6 +539,7 @@ class Checker {
   AccessContext* context_;
   const bool sums_;
   std::vector<CheckFinding>* findings_;
+  FormCheck forms_;
   std::map<uint32_t, EntrySums> row_sums_;  // by index id
   std::shared_ptr<const ScanCodec> whole_;
   uint64_t rows_ = 0;

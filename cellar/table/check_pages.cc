@@ -295,6 +295,7 @@ void PageCheck::CheckEntry(std::string_view key, std::string_view value, bool me
   if (*kind == codec::DeltaKind::kLongRow) {
     Result<std::string_view> row =
         ReadLongRow(context_, *table_, row_ref, value, WantedValues(), &long_rows_.emplace_back());
+    if (status = CheckLongColumns(value); !status.ok()) row = status;
     if (!row.ok()) {
       sink_.find(
           fmt::format("row {} is damaged: {}", codec::PrintKey(key), row.status().message()));
@@ -305,6 +306,24 @@ void PageCheck::CheckEntry(std::string_view key, std::string_view value, bool me
   }
   delta_keys_.push_back(key);
   delta_values_.push_back(value);
+}
+
+// Readers pass over columns that they do not know, as over dropped ones.
+Status PageCheck::CheckLongColumns(std::string_view value) const {
+  CELLAR_TRY_ASSIGN(const codec::LongRow row, codec::ParseLongRow(value));
+  std::vector<ColumnId> seen;
+  for (const codec::LongValue& part : row.values) {
+    const catalog::ColumnDescriptor* column = table_->table().FindColumn(part.column);
+    if (column == nullptr) return CorruptionError("it holds unknown column {}", part.column.value);
+    if (std::find(seen.begin(), seen.end(), part.column) != seen.end()) {
+      return CorruptionError("it holds column {} twice", column->name);
+    }
+    if (!column->dropped && PhysicalOf(column->type) != Physical::kBytes) {
+      return CorruptionError("column {} has no long values", column->name);
+    }
+    seen.push_back(part.column);
+  }
+  return Status();
 }
 
 Status PageCheck::ReadPatch(std::string_view patch) const {

@@ -68,6 +68,7 @@ class PageCheck {
   void CheckPatch(std::string_view key, std::string_view ref, std::string_view patch, bool merge,
                   bool readable);
   Status ReadPatch(std::string_view patch) const;
+  Status CheckLongColumns(std::string_view value) const;
   Status HandOutRows(const RawPage& page, std::string_view end);
   // Of rows_; kNone: not there.
   size_t PlaceOf(std::string_view ref) const;

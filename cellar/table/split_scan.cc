@@ -45,7 +45,7 @@ Status SplitScan::OpenStream(const RowPart* part, bool tracked) {
   options.block_bytes = kLargestBlock;
   options.first_block_bytes = kFirstBlock;
   const bool columns = !table_->parts().front().prefix.empty();
-  options.keys_only = columns && part == nullptr && !codec_->needs_row();
+  options.keys_only = columns && part == nullptr && !codec_->needs_row() && !options_.stray;
   if (options_.limit_hint != 0 && options_.limit_hint < kLargestBlock) {
     const size_t keys = columns ? 1 : table_->parts().size() + 1;
     options.first_block_bytes = std::clamp<size_t>(
@@ -66,10 +66,12 @@ Status SplitScan::Open() {
       if (NeverMissing(*table_, parts[part])) leader = &parts[part];
     }
   }
-  streams_.reserve(codec_->wanted_parts().size() + 1);
+  streams_.reserve(parts.size() + 1);
   CELLAR_TRY(OpenStream(leader, true));
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (wanted_[i] && &parts[i] != leader) CELLAR_TRY(OpenStream(&parts[i], false));
+    // Strays may be among the parts that nobody wants, too.
+    const bool read = wanted_[i] || options_.stray != nullptr;
+    if (read && &parts[i] != leader) CELLAR_TRY(OpenStream(&parts[i], false));
   }
   return Status();
 }
@@ -178,6 +180,7 @@ Status SplitScan::AddToRow(std::string_view key, std::string_view value,
     }
     if (!found) continue;
     if (wanted_[at]) open_.parts.push_back(value);
+    if (options_.part) options_.part(parts[at], key, value);
     return Status();
   }
   return Stray(key);
@@ -255,7 +258,12 @@ Result<bool> SplitScan::NextColumns(std::vector<std::string_view>* keys,
       for (size_t i = 1; i < streams_.size(); ++i) {
         Stream& stream = streams_[i];
         if (stream.at == stream.block.size() || stream.Ref() != ref) continue;
-        part_values_.push_back(stream.block.value(stream.at++));
+        const std::string_view value = stream.block.value(stream.at);
+        if (wanted_[static_cast<size_t>(stream.part - table_->parts().data())]) {
+          part_values_.push_back(value);
+        }
+        if (options_.part) options_.part(*stream.part, stream.block.key(stream.at), value);
+        ++stream.at;
       }
       slices_.push_back({begin, part_values_.size()});
     }

@@ -25,6 +25,8 @@ class SplitScan {
     kv::ReadMode mode = kv::ReadMode::kTracked;
     // Is told of keys that belong to no row. Without it the first one is an error (kCorruption).
     std::function<void(std::string_view key)> stray;
+    // Is shown each part, also those of rows that turn out not to be there; with `stray` only.
+    std::function<void(const RowPart& part, std::string_view key, std::string_view value)> part;
   };
 
   // [start, end) are keys of rows. `codec` says which columns are wanted and outlives the scan.
