@@ -194,6 +194,8 @@ class CatalogFunctions {
         {"pg_get_serial_sequence", &CatalogFunctions::SerialSequence},
         {"pg_get_userbyid", &CatalogFunctions::UserById},
         {"pg_get_viewdef", &CatalogFunctions::ViewDef},
+        {"pg_column_is_updatable", &CatalogFunctions::ColumnIsUpdatable},
+        {"pg_relation_is_updatable", &CatalogFunctions::RelationIsUpdatable},
         {"pg_index_column_has_property", &CatalogFunctions::Null},
         {"pg_indexes_size", &CatalogFunctions::RelationSize},
         {"pg_postmaster_start_time", &CatalogFunctions::StartTime},
@@ -320,6 +322,27 @@ class CatalogFunctions {
     const bool pretty = args_.size() > 1 && args_[1].int_value() != 0;
     const std::string text = ViewText(s_, *table, Qualify::kHidden);
     return Text((pretty ? sql::PrettyView(text) : text) + ";");
+  }
+
+  // Bits of PostgreSQL's CmdType: 1 << 2 UPDATE, 1 << 3 INSERT, 1 << 4 DELETE.
+  Result<Datum> RelationIsUpdatable() {
+    const catalog::TablePtr table = catalog_->GetTableByOid(Oid(0));
+    if (table == nullptr) return Datum::Int(0);
+    if (table->kind == catalog::RelationKind::kTable) return Datum::Int(28);
+    if (table->kind != catalog::RelationKind::kView) return Datum::Int(0);
+    const sql::ViewChanges changes = ChangesThroughView(s_, table);
+    return Datum::Int((changes.values() ? 12 : 0) | (changes.deletes ? 16 : 0));
+  }
+  Result<Datum> ColumnIsUpdatable() {
+    const catalog::TablePtr table = catalog_->GetTableByOid(Oid(0));
+    const int64_t number = args_[1].int_value();
+    if (table == nullptr || number <= 0) return Datum::Bool(false);
+    if (table->kind == catalog::RelationKind::kTable)
+      return Datum::Bool(number <= static_cast<int64_t>(table->columns.size()));
+    if (table->kind != catalog::RelationKind::kView) return Datum::Bool(false);
+    const sql::ViewChanges changes = ChangesThroughView(s_, table);
+    return Datum::Bool(number <= static_cast<int64_t>(changes.columns.size()) &&
+                       changes.columns[static_cast<size_t>(number) - 1]);
   }
 
   Result<Datum> SerialSequence() {

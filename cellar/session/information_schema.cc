@@ -100,7 +100,8 @@ class InformationSchema {
           .Text("table_type", view                  ? "VIEW"
                               : at.table->temporary ? "LOCAL TEMPORARY"
                                                     : "BASE TABLE")
-          .Text("is_insertable_into", view ? "NO" : "YES")
+          .Text("is_insertable_into",
+                view && !ChangesThroughView(s_, at.table).values() ? "NO" : "YES")
           .Text("is_typed", "NO");
       if (at.table->temporary) row_.Text("commit_action", "PRESERVE");
       row_.Emit();
@@ -190,9 +191,16 @@ class InformationSchema {
       if (at.table->kind == catalog::RelationKind::kSequence) continue;
       const bool all = s_.Owns(*at.table) ||
                        (s_.TableRights(*at.table, s_.user_oid).privileges & kColumnPrivileges) != 0;
+      sql::ViewChanges changes;
+      if (at.table->kind == catalog::RelationKind::kView)
+        changes = ChangesThroughView(s_, at.table);
+      size_t living = 0;
       for (const Attribute& attribute : AttributesOf(*at.table)) {
         const catalog::ColumnDescriptor& column = *attribute.column;
         if (column.dropped) continue;
+        const bool updatable = at.table->kind == catalog::RelationKind::kTable ||
+                               (living < changes.columns.size() && changes.columns[living]);
+        ++living;
         if (!all && !SeesColumn(*at.table, column)) continue;
         const bool identity = column.identity != catalog::Identity::kNone;
         row_.Text("table_catalog", s_.database_name)
@@ -207,7 +215,7 @@ class InformationSchema {
             .Text("identity_cycle", "NO")
             .Text("is_generated", column.generated_sql.empty() ? "NEVER" : "ALWAYS")
             .TextOrNull("generation_expression", TableText(s_, *at.table, column.generated_sql))
-            .Text("is_updatable", at.table->kind == catalog::RelationKind::kTable ? "YES" : "NO");
+            .Text("is_updatable", updatable ? "YES" : "NO");
         if (!identity) {
           row_.TextOrNull("column_default", TableText(s_, *at.table, column.default_sql));
         }
@@ -263,14 +271,15 @@ class InformationSchema {
   void Views() {
     for (const Located& at : Relations()) {
       if (at.table->kind != catalog::RelationKind::kView) continue;
+      const char* changes = ChangesThroughView(s_, at.table).values() ? "YES" : "NO";
       row_.Text("table_catalog", s_.database_name)
           .Text("table_schema", at.schema)
           .Text("table_name", at.table->name)
           .TextOrNull("view_definition",
                       s_.Owns(*at.table) ? ViewText(s_, *at.table, Qualify::kHidden) + ";" : "")
           .Text("check_option", "NONE")
-          .Text("is_updatable", "NO")
-          .Text("is_insertable_into", "NO")
+          .Text("is_updatable", changes)
+          .Text("is_insertable_into", changes)
           .Text("is_trigger_updatable", "NO")
           .Text("is_trigger_deletable", "NO")
           .Text("is_trigger_insertable_into", "NO")

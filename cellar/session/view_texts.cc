@@ -145,6 +145,17 @@ Result<std::shared_ptr<const sql::Plan>> PlanViewText(Session::Impl& session,
   return sql::PlanStatement(*parsed.ast, context);
 }
 
+sql::ViewChanges ChangesThroughView(Session::Impl& session, const catalog::TablePtr& view) {
+  sql::PlannerContext context = session.MakePlannerContext({});
+  sql::EvalContext eval;
+  Arena arena;
+  session.SetUpContext(&eval);
+  eval.set_arena(&arena);
+  context.fold = &eval;
+  Result<sql::ViewChanges> changes = sql::ChangesThroughView(view, context);
+  return changes.ok() ? std::move(*changes) : sql::ViewChanges();
+}
+
 std::string ViewText(Session::Impl& session, const catalog::TableDescriptor& view, Qualify which) {
   std::vector<sql::NameUse> uses;
   Result<std::shared_ptr<const sql::Plan>> plan = PlanViewText(session, view, &uses);

@@ -19,6 +19,9 @@ Result<std::shared_ptr<const sql::Plan>> PlanViewText(Session::Impl& session,
                                                       std::vector<sql::NameUse>* uses,
                                                       std::vector<sql::StarUse>* stars = nullptr);
 
+// What can be done through the view; nothing where its text does not plan any more.
+sql::ViewChanges ChangesThroughView(Session::Impl& session, const catalog::TablePtr& view);
+
 enum class Qualify : uint8_t {
   kAll,     // whatever the search path is
   kHidden,  // what it does not find

@@ -97,8 +97,7 @@ Result<BoundQuery> Binder::BindStatement(const ast::Node& statement, const Scope
   return UnsupportedError("this statement cannot be planned");
 }
 
-Result<catalog::TablePtr> Binder::FindTargetTable(const ast::QualifiedName& name,
-                                                  std::string_view verb) {
+Result<catalog::TablePtr> Binder::FindTargetRelation(const ast::QualifiedName& name) {
   CELLAR_TRY(CheckCatalogName(name));
   const PlannerContext& context = s_.context;
   CELLAR_TRY(CheckSchema(name));
@@ -115,16 +114,6 @@ Result<catalog::TablePtr> Binder::FindTargetTable(const ast::QualifiedName& name
     return SqlError(Code::kInvalid, sqlstate::kUndefinedTable, "relation \"{}\" does not exist",
                     shown)
         .WithLocation(name.location);
-  }
-  if (table->kind == catalog::RelationKind::kView) {
-    std::string_view what = verb == "insert into" ? "insert into" : verb;
-    return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
-                    "cannot {} view \"{}\"", what, name.name)
-        .WithDetail("Views are not updatable here.");
-  }
-  if (table->kind == catalog::RelationKind::kSequence) {
-    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "cannot change sequence \"{}\"",
-                    name.name);
   }
   return table;
 }
@@ -414,39 +403,67 @@ Status Binder::BindReturning(const ast::TargetList& targets, Scope* scope,
 }
 
 Result<BoundQuery> Binder::BindInsert(const ast::InsertStmt& insert, const Scope* outer) {
-  CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindTargetTable(insert.table, "insert into"));
+  CELLAR_TRY_ASSIGN(DmlTarget to, FindTarget(insert.table, Change::kInsert));
+  const catalog::TablePtr& table = to.table;
   UseTable(table);
   std::vector<int> living = LivingColumns(*table);
   auto column_at = [&](size_t position) -> const catalog::ColumnDescriptor& {
     return table->columns[static_cast<size_t>(living[position])];
   };
-  // Positions that the statement gives values for.
+  const int use = AddUse(table);
+  AskAs(to, use);
+  NoteChange(use, Change::kInsert);
+  // Positions that the statement gives values for; of a view, the columns too.
   std::vector<size_t> wanted;
-  if (insert.columns.empty()) {
+  std::vector<const ScopeColumn*> of_view;
+  const ScopeItem* view = nullptr;
+  if (!to.views.empty()) {
+    ScopeItem* own = NewItem();
+    for (size_t i = 0; i < living.size(); ++i) {
+      own->columns.push_back(
+          {column_at(i).name, -1, nullptr, column_at(i).hidden, use, column_at(i).id});
+    }
+    CELLAR_TRY_ASSIGN(view, ThroughViews(to, own, insert.alias, nullptr));
+  }
+  const auto want = [&](const ScopeColumn& column) {
+    of_view.push_back(&column);
+    wanted.push_back(static_cast<size_t>(LivingPosition(*table, BaseOf(column).column)));
+  };
+  if (insert.columns.empty() && view != nullptr) {
+    for (const ScopeColumn& column : view->columns) want(column);
+  } else if (insert.columns.empty()) {
     for (size_t i = 0; i < living.size(); ++i) {
       if (!column_at(i).hidden) wanted.push_back(i);
     }
   }
   for (const ast::AssignTarget& target : insert.columns) {
-    int position = LivingPosition(*table, target.column);
-    if (position < 0) return NoSuchColumn(*table, target.column, target.location);
+    if (view != nullptr) {
+      CELLAR_TRY_ASSIGN(const ScopeColumn* column,
+                        ChangedColumn(to, *view, target.column, target.location, Change::kInsert));
+      want(*column);
+    } else {
+      const int position = LivingPosition(*table, target.column);
+      if (position < 0) return NoSuchColumn(*table, target.column, target.location);
+      wanted.push_back(static_cast<size_t>(position));
+    }
     if (!target.steps.empty()) {
       return UnsupportedError("storing into array elements or fields is not supported")
           .WithLocation(target.location);
     }
-    if (std::find(wanted.begin(), wanted.end(), static_cast<size_t>(position)) != wanted.end()) {
+    if (std::find(wanted.begin(), wanted.end() - 1, wanted.back()) != wanted.end() - 1) {
       return SqlError(Code::kInvalid, sqlstate::kDuplicateColumn,
                       "column \"{}\" specified more than once", target.column)
           .WithLocation(target.location);
     }
-    wanted.push_back(static_cast<size_t>(position));
   }
-  const int use = AddUse(table);
-  auto use_of = [&]() -> RelationUse& { return s_.uses[static_cast<size_t>(use)]; };
-  use_of().inserts = true;
   auto check_count = [&](size_t given, int location) -> Status {
     for (size_t i = 0; i < std::min(given, wanted.size()); ++i) {
-      use_of().inserted.push_back(column_at(wanted[i]).id);
+      if (view != nullptr) {
+        CELLAR_TRY(ChangedColumn(to, *view, of_view[i]->name, location, Change::kInsert).status());
+        NoteChanged(*of_view[i], Change::kInsert);
+        continue;
+      }
+      s_.uses[static_cast<size_t>(use)].inserted.push_back(column_at(wanted[i]).id);
     }
     if (given > wanted.size()) {
       return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
@@ -477,7 +494,9 @@ Result<BoundQuery> Binder::BindInsert(const ast::InsertStmt& insert, const Scope
 
   auto node = std::make_unique<LogicalInsert>();
   node->table = table;
-  node->alias = insert.alias.empty() ? table->name : insert.alias;
+  node->alias = !insert.alias.empty() ? insert.alias
+                : view != nullptr     ? to.views[0].view->name
+                                      : table->name;
   std::vector<int> inputs(living.size(), -1);
   auto new_column = [&](const catalog::ColumnDescriptor& column) {
     ColumnInfo info;
@@ -617,13 +636,14 @@ Result<BoundQuery> Binder::BindInsert(const ast::InsertStmt& insert, const Scope
     }
     Scope scope;
     scope.parent = outer;
-    scope.items.push_back(target);
+    CELLAR_TRY_ASSIGN(ScopeItem * shown, ThroughViews(to, target, node->alias, nullptr));
+    scope.items.push_back(shown);
     if (insert.on_conflict != nullptr) {
-      CELLAR_TRY(BindConflict(*insert.on_conflict, table, target, &scope, node.get()));
+      CELLAR_TRY(BindConflict(*insert.on_conflict, to, target, &scope, node.get()));
     }
     if (!insert.returning.empty()) {
       node->has_returning = true;
-      scope.items = {target};
+      scope.items = {shown};
       CELLAR_TRY(BindReturning(insert.returning, &scope, &node->returning, &query, node.get()));
     }
   }
@@ -631,8 +651,13 @@ Result<BoundQuery> Binder::BindInsert(const ast::InsertStmt& insert, const Scope
   return query;
 }
 
-Status Binder::BindConflict(const ast::OnConflict& conflict, const catalog::TablePtr& table,
-                            ScopeItem* target, Scope* scope, LogicalInsert* node) {
+Status Binder::BindConflict(const ast::OnConflict& conflict, const DmlTarget& to, ScopeItem* target,
+                            Scope* scope, LogicalInsert* node) {
+  const catalog::TablePtr& table = to.table;
+  if (!to.views.empty() && (conflict.do_update || !conflict.elements.empty())) {
+    return UnsupportedError("ON CONFLICT that names columns of a view is not supported")
+        .WithLocation(conflict.location);
+  }
   // Looking for the row in the way reads the arbiter's columns.
   auto reads = [&](catalog::ColumnId id) {
     for (const ScopeColumn& column : target->columns) {
@@ -718,8 +743,9 @@ Status Binder::BindConflict(const ast::OnConflict& conflict, const catalog::Tabl
   Env env;
   env.scope = scope;
   env.place = Place::kUpdate;
-  CELLAR_TRY(BindAssignments(conflict.sets, *table, env, node->stored, &node->assignments));
-  MarkUpdated(conflict.sets, *table, target->columns[0].use);
+  CELLAR_TRY(BindAssignments(conflict.sets, to, *target, env, node->stored, &node->assignments));
+  NoteChange(target->columns[0].use, Change::kUpdate);
+  MarkUpdated(conflict.sets, *target);
   if (conflict.where != nullptr) {
     env.place = Place::kConflictWhere;
     CELLAR_TRY_ASSIGN(node->conflict_where, BindCondition(*conflict.where, env, "WHERE"));
@@ -728,22 +754,20 @@ Status Binder::BindConflict(const ast::OnConflict& conflict, const catalog::Tabl
   return Status();
 }
 
-void Binder::MarkUpdated(const std::vector<ast::SetClause>& sets,
-                         const catalog::TableDescriptor& table, int position) {
-  RelationUse& use = s_.uses[static_cast<size_t>(position)];
-  use.updates = true;
+void Binder::MarkUpdated(const std::vector<ast::SetClause>& sets, const ScopeItem& item) {
   for (const ast::SetClause& set : sets) {
     for (const ast::AssignTarget& target : set.targets) {
-      const catalog::ColumnDescriptor* column = table.FindColumn(target.column);
-      if (column != nullptr) use.updated.push_back(column->id);
+      for (const ScopeColumn& column : item.columns) {
+        if (column.name == target.column) NoteChanged(column, Change::kUpdate);
+      }
     }
   }
 }
 
-Status Binder::BindAssignments(const std::vector<ast::SetClause>& sets,
-                               const catalog::TableDescriptor& table, Env& env,
-                               const std::vector<int>& target_ids,
+Status Binder::BindAssignments(const std::vector<ast::SetClause>& sets, const DmlTarget& to,
+                               const ScopeItem& item, Env& env, const std::vector<int>& target_ids,
                                std::vector<std::pair<int, ExprPtr>>* out) {
+  const catalog::TableDescriptor& table = *to.table;
   std::vector<int> living = LivingColumns(table);
   // The array with the element that the target's subscripts name set to `value`.
   auto assign_element = [&](ExprPtr array, const ast::AssignTarget& target,
@@ -792,8 +816,9 @@ Status Binder::BindAssignments(const std::vector<ast::SetClause>& sets,
   };
   auto assign = [&](const ast::AssignTarget& target, ExprPtr value, bool is_default,
                     int location) -> Status {
-    int position = LivingPosition(table, target.column);
-    if (position < 0) return NoSuchColumn(table, target.column, target.location);
+    CELLAR_TRY_ASSIGN(const ScopeColumn* named,
+                      ChangedColumn(to, item, target.column, target.location, Change::kUpdate));
+    const int position = LivingPosition(table, BaseOf(*named).column);
     ExprPtr* before = nullptr;  // what the column has become by assignments to its elements
     for (auto& [known, expr] : *out) {
       if (known == position && !target.steps.empty() && expr->kind == ExprKind::kCall &&
@@ -840,9 +865,9 @@ Status Binder::BindAssignments(const std::vector<ast::SetClause>& sets,
       bool is_default = set.value->kind == ast::NodeKind::kDefault;
       ExprPtr value;
       // An unknown column is reported before what is wrong with the value.
-      if (LivingPosition(table, set.targets[0].column) < 0) {
-        return NoSuchColumn(table, set.targets[0].column, set.targets[0].location);
-      }
+      CELLAR_TRY(
+          ChangedColumn(to, item, set.targets[0].column, set.targets[0].location, Change::kUpdate)
+              .status());
       if (!is_default) {
         CELLAR_TRY_ASSIGN(value, BindExpr(*set.value, env));
       }
@@ -900,13 +925,16 @@ Status Binder::BindAssignments(const std::vector<ast::SetClause>& sets,
 }
 
 Result<BoundQuery> Binder::BindUpdate(const ast::UpdateStmt& update, const Scope* outer) {
-  CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindTargetTable(update.table, "update"));
+  CELLAR_TRY_ASSIGN(DmlTarget to, FindTarget(update.table, Change::kUpdate));
+  const catalog::TablePtr& table = to.table;
   auto node = std::make_unique<LogicalUpdate>();
   node->table = table;
-  node->alias = update.alias.name.empty() ? table->name : update.alias.name;
-  ScopeItem* target = NewItem();
-  std::unique_ptr<LogicalGet> get = MakeGet(table, node->alias, target);
-  target->schema = SchemaOfTarget(update.table);
+  node->alias = update.alias.name.empty() ? update.table.name : update.alias.name;
+  ScopeItem* base = NewItem();
+  std::unique_ptr<LogicalGet> get = MakeGet(table, node->alias, base);
+  base->schema = SchemaOfTarget(update.table);
+  AskAs(to, base->use);
+  NoteChange(base->use, Change::kUpdate);
   ColumnInfo reference;
   reference.name = "ctid";
   reference.type = MakeType(TypeId::kBytea);
@@ -915,6 +943,14 @@ Result<BoundQuery> Binder::BindUpdate(const ast::UpdateStmt& update, const Scope
   node->target = get->ids;
   node->row_ref = get->row_ref;
   LogicalPtr root = std::move(get);
+  std::vector<ExprPtr> of_views;
+  CELLAR_TRY_ASSIGN(ScopeItem * target, ThroughViews(to, base, node->alias, &of_views));
+  if (!of_views.empty()) {
+    auto filter = std::make_unique<LogicalFilter>();
+    filter->conditions = std::move(of_views);
+    filter->children.push_back(std::move(root));
+    root = std::move(filter);
+  }
   Block block;
   block.scope.parent = outer;
   block.scope.items.push_back(target);
@@ -930,8 +966,8 @@ Result<BoundQuery> Binder::BindUpdate(const ast::UpdateStmt& update, const Scope
   Env env;
   env.scope = &block.scope;
   env.place = Place::kUpdate;
-  CELLAR_TRY(BindAssignments(update.sets, *table, env, node->target, &node->assignments));
-  MarkUpdated(update.sets, *table, target->use);
+  CELLAR_TRY(BindAssignments(update.sets, to, *target, env, node->target, &node->assignments));
+  MarkUpdated(update.sets, *target);
   if (update.where != nullptr) {
     env.place = Place::kWhere;
     CELLAR_TRY_ASSIGN(ExprPtr condition, BindCondition(*update.where, env, "WHERE"));
@@ -975,14 +1011,16 @@ Result<BoundQuery> Binder::BindUpdate(const ast::UpdateStmt& update, const Scope
 }
 
 Result<BoundQuery> Binder::BindDelete(const ast::DeleteStmt& del, const Scope* outer) {
-  CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindTargetTable(del.table, "delete from"));
+  CELLAR_TRY_ASSIGN(DmlTarget to, FindTarget(del.table, Change::kDelete));
+  const catalog::TablePtr& table = to.table;
   auto node = std::make_unique<LogicalDelete>();
   node->table = table;
-  node->alias = del.alias.name.empty() ? table->name : del.alias.name;
-  ScopeItem* target = NewItem();
-  std::unique_ptr<LogicalGet> get = MakeGet(table, node->alias, target);
-  target->schema = SchemaOfTarget(del.table);
-  s_.uses[static_cast<size_t>(target->use)].deletes = true;
+  node->alias = del.alias.name.empty() ? del.table.name : del.alias.name;
+  ScopeItem* base = NewItem();
+  std::unique_ptr<LogicalGet> get = MakeGet(table, node->alias, base);
+  base->schema = SchemaOfTarget(del.table);
+  AskAs(to, base->use);
+  NoteChange(base->use, Change::kDelete);
   ColumnInfo reference;
   reference.name = "ctid";
   reference.type = MakeType(TypeId::kBytea);
@@ -991,6 +1029,14 @@ Result<BoundQuery> Binder::BindDelete(const ast::DeleteStmt& del, const Scope* o
   node->target = get->ids;
   node->row_ref = get->row_ref;
   LogicalPtr root = std::move(get);
+  std::vector<ExprPtr> of_views;
+  CELLAR_TRY_ASSIGN(ScopeItem * target, ThroughViews(to, base, node->alias, &of_views));
+  if (!of_views.empty()) {
+    auto filter = std::make_unique<LogicalFilter>();
+    filter->conditions = std::move(of_views);
+    filter->children.push_back(std::move(root));
+    root = std::move(filter);
+  }
   Block block;
   block.scope.parent = outer;
   block.scope.items.push_back(target);

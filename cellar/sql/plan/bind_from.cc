@@ -53,6 +53,7 @@ int Binder::AddUse(const catalog::TablePtr& relation) {
 }
 
 void Binder::MarkSelected(const ScopeColumn& column) {
+  if (column.below != nullptr) MarkSelected(*column.below);
   if (column.use < 0) return;
   RelationUse& use = s_.uses[static_cast<size_t>(column.use)];
   use.selects = true;

@@ -26,6 +26,7 @@ uint32_t TableOidOf(const ScopeItem& item) {
 
 Result<ExprPtr> Binder::ColumnFromScope(const ScopeColumn& column, int location) {
   MarkSelected(column);
+  if (column.computed != nullptr) return BindInView(*column.computed, Place::kSelect);
   if (column.record != nullptr) {
     auto row = std::make_unique<Expr>();
     row->kind = ExprKind::kRow;

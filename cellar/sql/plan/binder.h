@@ -18,6 +18,16 @@
 
 namespace cellar::sql::planning {
 
+struct ScopeItem;
+
+// A column of a view whose rows are changed: what it is computed from, bound anew wherever it is
+// named.
+struct ComputedColumn {
+  const ast::Expr* expr = nullptr;
+  ScopeItem* below = nullptr;  // what the view reads
+  catalog::TablePtr view;
+};
+
 struct ScopeColumn {
   std::string name;
   int id = -1;
@@ -26,6 +36,9 @@ struct ScopeColumn {
   // Position in Statement::uses and the column there; -1: no relation's column.
   int use = -1;
   catalog::ColumnId column = {};
+  // Of a view whose rows are changed: the column of what it reads, or how it is computed.
+  const ScopeColumn* below = nullptr;
+  std::shared_ptr<const ComputedColumn> computed;
 };
 
 // A relation in FROM as names see it.
@@ -42,6 +55,11 @@ struct ScopeItem {
   LogicalGet* get = nullptr;
   int use = -1;  // of `table` or the view, in Statement::uses
 };
+
+// The column of the table itself.
+inline const ScopeColumn& BaseOf(const ScopeColumn& column) {
+  return column.below == nullptr ? column : BaseOf(*column.below);
+}
 
 struct Block;
 
@@ -136,6 +154,28 @@ struct CteName {
   const Scope* outer = nullptr;
 };
 
+enum class Change : uint8_t { kInsert, kUpdate, kDelete };
+
+// A view's text, and whether rows can be changed through it.
+struct ViewShape {
+  ast::StmtPtr text;                    // a SelectStmt
+  std::string_view why;                 // PostgreSQL's reason why not; empty: they can
+  const ast::TableRef* from = nullptr;  // of `text`
+  catalog::TablePtr below;              // what it names
+  std::vector<int> columns;             // the view's: position in `below`'s item; -1: computed
+  std::vector<const ast::Expr*> exprs;  // of the computed ones
+};
+struct ViewLevel {
+  catalog::TablePtr view;
+  ViewShape shape;
+  int use = -1;  // in Statement::uses
+};
+// What INSERT, UPDATE or DELETE names.
+struct DmlTarget {
+  catalog::TablePtr table;       // whose rows are changed
+  std::vector<ViewLevel> views;  // over it, the one that is named first; empty: the table is named
+};
+
 class Binder {
  public:
   explicit Binder(Statement& statement);
@@ -151,6 +191,9 @@ class Binder {
   // Of an index, over the living columns' positions. Errors: 42P17 for what is not immutable.
   Result<ExprPtr> BindIndexPart(const ast::Expr& expression, const catalog::TableDescriptor& table,
                                 Place place);
+
+  // bind_views.cc
+  Result<ViewShape> ShapeOf(const catalog::TablePtr& view);
 
  private:
   struct FromResult {
@@ -183,7 +226,7 @@ class Binder {
   // A Get with fresh ids and its item.
   std::unique_ptr<LogicalGet> MakeGet(const catalog::TablePtr& table, const std::string& alias,
                                       ScopeItem* item);
-  Result<catalog::TablePtr> FindTargetTable(const ast::QualifiedName& name, std::string_view verb);
+  Result<catalog::TablePtr> FindTargetRelation(const ast::QualifiedName& name);
   Status CheckCatalogName(const ast::QualifiedName& name);
   void UseTable(const catalog::TablePtr& table);
   // A new entry of Statement::uses.
@@ -231,6 +274,23 @@ class Binder {
   Result<SortKey> MakeSortKey(const ast::SortBy& sort, ExprPtr expr);
   bool NullsFirst(const ast::SortBy& sort, bool descending);
 
+  // bind_views.cc
+  // Errors: 55000 for a view that is not a simple one, with PostgreSQL's reason.
+  Result<DmlTarget> FindTarget(const ast::QualifiedName& name, Change change);
+  void NoteChange(int use, Change change);
+  // Of the column and those below it.
+  void NoteChanged(const ScopeColumn& column, Change change);
+  // A use of the table below views is their owner's.
+  void AskAs(const DmlTarget& target, int use);
+  // The item of the view that was named over `base`, which is the table's own; `base` itself where
+  // no view was. Adds what the views' WHEREs ask of the rows, when it is wanted.
+  Result<ScopeItem*> ThroughViews(const DmlTarget& target, ScopeItem* base,
+                                  const std::string& alias, std::vector<ExprPtr>* conditions);
+  Result<ExprPtr> BindInView(const ComputedColumn& computed, Place place);
+  // The column of this name, for a value. Errors: 42703, 0A000 for a computed one.
+  Result<const ScopeColumn*> ChangedColumn(const DmlTarget& target, const ScopeItem& item,
+                                           const std::string& name, int location, Change change);
+
   // bind_dml.cc
   Result<BoundQuery> BindInsert(const ast::InsertStmt& insert, const Scope* outer);
   Result<BoundQuery> BindUpdate(const ast::UpdateStmt& update, const Scope* outer);
@@ -243,16 +303,15 @@ class Binder {
   Status BindChecks(const catalog::TableDescriptor& table, std::vector<CheckExpr>* out);
   Status AddForeignKeys(const catalog::TableDescriptor& table, std::vector<ForeignKeyCheck>* out);
   Status AddReferencing(const catalog::TableDescriptor& table, std::vector<ForeignKeyCheck>* out);
-  Status BindConflict(const ast::OnConflict& conflict, const catalog::TablePtr& table,
-                      ScopeItem* target, Scope* outer_scope, LogicalInsert* node);
+  Status BindConflict(const ast::OnConflict& conflict, const DmlTarget& to, ScopeItem* target,
+                      Scope* outer_scope, LogicalInsert* node);
   // SET's column = value pairs: position among living columns, with DEFAULTs and generated columns
   // filled in.
-  Status BindAssignments(const std::vector<ast::SetClause>& sets,
-                         const catalog::TableDescriptor& table, Env& env,
-                         const std::vector<int>& target_ids,
+  Status BindAssignments(const std::vector<ast::SetClause>& sets, const DmlTarget& target,
+                         const ScopeItem& item, Env& env, const std::vector<int>& target_ids,
                          std::vector<std::pair<int, ExprPtr>>* out);
-  void MarkUpdated(const std::vector<ast::SetClause>& sets, const catalog::TableDescriptor& table,
-                   int use);
+  // The columns of `item` are updated, and those below them.
+  void MarkUpdated(const std::vector<ast::SetClause>& sets, const ScopeItem& item);
   Status AddGenerated(const catalog::TableDescriptor& table, const std::vector<int>& target_ids,
                       std::vector<std::pair<int, ExprPtr>>* assignments);
 

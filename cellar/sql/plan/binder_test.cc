@@ -16,6 +16,7 @@ class Binder : public PlannerTest {
         "                z int DEFAULT 7, CHECK (x > 0));"
         "CREATE TABLE n (q int, r text)");
     View("recent", "SELECT id, a AS aa FROM t WHERE a > 10");
+    View("counted", "SELECT count(*) FROM t");
     virtual_.Add("pg_class",
                  "oid oid, relname name, relnamespace oid, relkind \"char\", relam oid");
     virtual_.Add("pg_namespace", "oid oid, nspname name");
@@ -118,7 +119,7 @@ TEST_F(Binder, ErrorsAreThoseOfPostgres) {
        "42704: constraint \"zz\" for table \"t\" does not exist"},
       {"INSERT INTO t (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET a = a + 1",
        "42702: column reference \"a\" is ambiguous"},
-      {"INSERT INTO recent VALUES (1)", "55000: cannot insert into view \"recent\""},
+      {"INSERT INTO counted VALUES (1)", "55000: cannot insert into view \"counted\""},
       {"UPDATE t SET zz = 1", "42703: column \"zz\" of relation \"t\" does not exist"},
       {"UPDATE t SET a = 1, a = 2", "42601: multiple assignments to same column \"a\""},
       {"UPDATE t SET a = 'x'", "22P02: invalid input syntax for type integer: \"x\""},

@@ -2,6 +2,7 @@
 // order chosen.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
@@ -109,6 +110,17 @@ struct PlannerContext {
 // 42804, 42883...), with locations. Reads no data.
 Result<std::shared_ptr<const Plan>> PlanStatement(const ast::Node& statement,
                                                   PlannerContext& context);
+
+// What can be done through a view as it stands: DELETE, and UPDATE and INSERT of which of its
+// living columns.
+struct ViewChanges {
+  bool deletes = false;
+  std::vector<bool> columns;
+
+  bool values() const { return std::find(columns.begin(), columns.end(), true) != columns.end(); }
+};
+// Reads the texts of the view and of those below it. Errors: as those of planning them.
+Result<ViewChanges> ChangesThroughView(const catalog::TablePtr& view, PlannerContext& context);
 
 // Binds an expression for defaults, checks and ALTER COLUMN USING: columns of `table` (living ones,
 // in ordinal order; null: none allowed) by position, cast to `target` when it is valid.
