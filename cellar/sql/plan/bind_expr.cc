@@ -133,9 +133,30 @@ Result<ExprPtr> Binder::ToBoolean(ExprPtr expr, std::string_view what, int locat
       .WithLocation(location);
 }
 
+namespace {
+
+void AddFilters(const ast::Expr& condition, std::vector<const ast::SubLink*>* out) {
+  if (condition.kind == ast::NodeKind::kSubLink) {
+    out->push_back(&condition.As<ast::SubLink>());
+  } else if (condition.kind == ast::NodeKind::kBool) {
+    const auto& logic = condition.As<ast::BoolExpr>();
+    if (logic.op == ast::BoolOp::kAnd) {
+      for (const ast::ExprPtr& arg : logic.args) AddFilters(*arg, out);
+    } else if (logic.op == ast::BoolOp::kNot && logic.args[0]->kind == ast::NodeKind::kSubLink) {
+      out->push_back(&logic.args[0]->As<ast::SubLink>());
+    }
+  }
+}
+
+}  // namespace
+
 Result<ExprPtr> Binder::BindCondition(const ast::Expr& expr, Env& env, std::string_view what) {
-  CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(expr, env));
-  return ToBoolean(std::move(bound), what, ExprLocation(expr));
+  const size_t before = filters_.size();
+  AddFilters(expr, &filters_);
+  Result<ExprPtr> bound = BindExpr(expr, env);
+  filters_.resize(before);
+  if (!bound.ok()) return bound;
+  return ToBoolean(std::move(*bound), what, ExprLocation(expr));
 }
 
 Status Binder::CoerceCommon(std::vector<ExprPtr*> exprs, std::string_view what, int location,

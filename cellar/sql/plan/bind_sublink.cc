@@ -1,4 +1,6 @@
 // Subqueries in expressions.
+#include <algorithm>
+
 #include "cellar/sql/plan/binder.h"
 
 namespace cellar::sql::planning {
@@ -106,30 +108,41 @@ Result<ExprPtr> Binder::BindSubLink(const ast::SubLink& link, Env& env, bool neg
   if (op == "!=") op = "<>";
   bool all = link.sub_kind == ast::SubLinkKind::kAll;
   if (test->kind == ExprKind::kRow && test->args.size() != 1) {
-    // (a, b) IN (SELECT x, y ..): whether a matching row exists. NOT IN asks that no row may match.
-    if (all || op != "=") {
-      return UnsupportedError(
-                 "row comparison with ALL, or by an operator other than =, over a "
-                 "subquery is not supported")
-          .WithLocation(link.location);
-    }
     auto row = std::make_unique<Expr>();
     row->kind = ExprKind::kRow;
     row->type = MakeType(TypeId::kRecord);
     for (const QueryColumn& column : query.columns) row->args.push_back(s_.ColumnExpr(column.id));
     CELLAR_TRY_ASSIGN(ExprPtr match,
-                      MakeRowComparison("=", std::move(test), std::move(row), link.location));
-    if (negated) {
-      std::vector<ExprPtr> args;
-      args.push_back(std::move(match));
-      match = MakeLogic(ExprKind::kIsNotFalse, std::move(args));
+                      MakeRowComparison(op, std::move(test), std::move(row), link.location));
+    if (!all && std::find(filters_.begin(), filters_.end(), &link) != filters_.end()) {
+      // WHERE (a, b) IN (SELECT x, y ..): whether a row matches. NOT IN asks that none may match.
+      if (negated) {
+        std::vector<ExprPtr> args;
+        args.push_back(std::move(match));
+        match = MakeLogic(ExprKind::kIsNotFalse, std::move(args));
+      }
+      auto filter = std::make_unique<LogicalFilter>();
+      SplitConjuncts(std::move(match), &filter->conditions);
+      query.root = Wrap(std::move(filter), std::move(query.root));
+      out->subplan_kind = SubplanKind::kExists;
+      register_query({});
+      return negate(std::move(out));
     }
-    auto filter = std::make_unique<LogicalFilter>();
-    SplitConjuncts(std::move(match), &filter->conditions);
-    filter->children.push_back(std::move(query.root));
-    query.root = std::move(filter);
-    out->subplan_kind = SubplanKind::kExists;
-    register_query({});
+    // true op ANY (SELECT (a, b) op (x, y) ..)
+    ColumnInfo info;
+    info.name = "?column?";
+    info.type = match->type;
+    auto project = std::make_unique<LogicalProject>();
+    const int id = s_.AddColumn(std::move(info));
+    project->ids.push_back(id);
+    project->exprs.push_back(std::move(match));
+    query.root = Wrap(std::move(project), std::move(query.root));
+    const Type types[2] = {out->type, out->type};
+    PLAN_TRY_ASSIGN_AT(ResolvedFunction equal, ResolveOperator("=", types), link.location);
+    out->subplan_kind = all ? SubplanKind::kAll : SubplanKind::kAny;
+    out->function = equal.spec;
+    out->args.push_back(MakeConstant(Value(out->type, Datum::Bool(true))));
+    register_query({id});
     return negate(std::move(out));
   }
   if (test->kind == ExprKind::kRow) test = std::move(test->args[0]);

@@ -404,6 +404,8 @@ class Binder {
   std::vector<CteName> cte_names_;
   int view_depth_ = 0;
   catalog::TablePtr view_;  // whose text is bound
+  // Subqueries whose answer only lets rows through: NULL and false are the same to it.
+  std::vector<const ast::SubLink*> filters_;
   // Enum types and collations of the table whose expression is bound.
   std::vector<Type> own_types_;
   std::vector<const Collation*> own_collations_;
