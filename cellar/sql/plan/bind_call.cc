@@ -413,6 +413,15 @@ Result<ExprPtr> Binder::BindAggregate(const ast::FuncCall& call, const std::stri
   if (block == nullptr || (block == env.scope->block && !AggregatesAllowed(env.place))) {
     return AggregateNotAllowed(env.place, call.location);
   }
+  if (block != env.scope->block) {
+    if (block->subquery_in_aggregate) {
+      return SqlError(Code::kInvalid, sqlstate::kGroupingError,
+                      "aggregate function calls cannot be nested")
+          .WithLocation(call.location);
+    }
+    if (!AggregatesAllowed(block->subquery_place))
+      return AggregateNotAllowed(block->subquery_place, call.location);
+  }
   for (const BoundAggregate& known : block->aggregates) {
     const AggregateCall& other = known.call;
     bool same = other.spec == bound.spec && other.distinct == bound.distinct &&

@@ -152,7 +152,9 @@ void AddFilters(const ast::Expr& condition, std::vector<const ast::SubLink*>* ou
 
 Result<ExprPtr> Binder::BindCondition(const ast::Expr& expr, Env& env, std::string_view what) {
   const size_t before = filters_.size();
-  AddFilters(expr, &filters_);
+  // Of operators (NOT, AND, IS TRUE) it is not known yet whether NULL is as good as false.
+  if (what != "NOT" && what != "AND" && what != "OR" && what.substr(0, 3) != "IS ")
+    AddFilters(expr, &filters_);
   Result<ExprPtr> bound = BindExpr(expr, env);
   filters_.resize(before);
   if (!bound.ok()) return bound;

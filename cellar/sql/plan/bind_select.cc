@@ -497,7 +497,22 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
     return Status();
   };
 
+  // The target that is written like this, among those that are not told by their bound form: with
+  // subqueries, and constants.
+  auto target_like = [&](const ast::Expr& expr) -> std::optional<size_t> {
+    std::string text;
+    for (size_t i = 0; i < targets.size(); ++i) {
+      const Target& target = targets[i];
+      if (target.ast == nullptr || target.ast->kind != expr.kind) continue;
+      if (!IsConstant(*target.expr) && !HasSubplan(*target.expr)) continue;
+      if (text.empty()) text = DeparseExpr(expr);
+      if (DeparseExpr(*target.ast) == text) return i;
+    }
+    return std::nullopt;
+  };
+
   // GROUP BY: input columns come before output names.
+  std::vector<std::pair<size_t, size_t>> constant_keys;  // targets, and which key they are
   std::vector<ExprPtr> keys;
   std::vector<std::vector<int>> sets;
   auto add_keys = [&](const ast::Expr& expr) -> Result<std::vector<int>> {
@@ -511,6 +526,7 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
       }
     }
     CELLAR_TRY(output_target(expr, "GROUP BY", !input_column, &target));
+    if (!target.has_value()) target = target_like(expr);
     ExprPtr key;
     if (target.has_value()) {
       key = CloneExpr(*targets[*target].expr);
@@ -536,7 +552,10 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
     if (key->kind == ExprKind::kRow) {
       for (ExprPtr& field : key->args) add_key(std::move(field));
     } else {
+      const bool constant = IsConstant(*key);
       add_key(std::move(key));
+      if (constant && target.has_value())
+        constant_keys.emplace_back(*target, static_cast<size_t>(places.back()));
     }
     return places;
   };
@@ -554,6 +573,7 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
                                 size_t* index) -> Status {
     std::optional<size_t> found;
     CELLAR_TRY(output_target(expr, clause, true, &found));
+    if (!found.has_value() && !keys.empty()) found = target_like(expr);
     if (!found.has_value()) {
       env.place = place;
       CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(expr, env));
@@ -688,6 +708,11 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
       for (ExprPtr* offset : {&window.spec.frame.start_offset, &window.spec.frame.end_offset}) {
         if (*offset != nullptr) above.push_back(offset);
       }
+    }
+    // A constant is the key of its target alone: another like it stays what it is.
+    if (by_sets) {
+      for (const auto& [target, key] : constant_keys)
+        targets[target].expr = s_.ColumnExpr(key_ids[key]);
     }
     for (ExprPtr* expr : above) {
       CELLAR_TRY(ReplaceKeys(expr, keys, key_ids));

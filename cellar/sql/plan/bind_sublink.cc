@@ -1,14 +1,26 @@
 // Subqueries in expressions.
 #include <algorithm>
+#include <utility>
 
 #include "cellar/sql/plan/binder.h"
 
 namespace cellar::sql::planning {
 
+Result<BoundQuery> Binder::BindSubquery(const ast::SelectStmt& select, Env& env) {
+  Block* block = env.scope->block;
+  if (block == nullptr) return BindSelect(select, env.scope);
+  const Place place = std::exchange(block->subquery_place, env.place);
+  const bool in_aggregate = std::exchange(block->subquery_in_aggregate, env.in_aggregate);
+  Result<BoundQuery> bound = BindSelect(select, env.scope);
+  block->subquery_place = place;
+  block->subquery_in_aggregate = in_aggregate;
+  return bound;
+}
+
 Result<ExprPtr> Binder::BindRowSubLink(const ast::OperatorExpr& op, Env& env) {
   const auto& link = op.right->As<ast::SubLink>();
   CELLAR_TRY_ASSIGN(ExprPtr left, BindExpr(*op.left, env));
-  CELLAR_TRY_ASSIGN(BoundQuery query, BindSelect(*link.select, env.scope));
+  CELLAR_TRY_ASSIGN(BoundQuery query, BindSubquery(*link.select, env));
   const size_t wanted = left->args.size();
   if (query.columns.size() != wanted) {
     return SqlError(Code::kInvalid, sqlstate::kSyntaxError, "subquery has too {} columns",
@@ -49,7 +61,7 @@ Result<ExprPtr> Binder::BindSubLink(const ast::SubLink& link, Env& env, bool neg
   if (quantified) {
     CELLAR_TRY_ASSIGN(test, BindExpr(*link.test, env));
   }
-  CELLAR_TRY_ASSIGN(BoundQuery query, BindSelect(*link.select, env.scope));
+  CELLAR_TRY_ASSIGN(BoundQuery query, BindSubquery(*link.select, env));
   auto negate = [&](ExprPtr expr) -> ExprPtr {
     if (!negated) return expr;
     std::vector<ExprPtr> args;

@@ -138,6 +138,9 @@ struct Block {
   std::vector<BoundGrouping> groupings;
   std::vector<BoundSetFunction> set_functions;
   bool grouped = false;
+  // Where the subquery stands that is bound now: its aggregates may be this query's.
+  Place subquery_place = Place::kSelect;
+  bool subquery_in_aggregate = false;
 };
 
 // A CTE in scope.
@@ -351,6 +354,7 @@ class Binder {
   Result<ExprPtr> BindTypeCast(const ast::TypeCast& cast, Env& env);
   Result<ExprPtr> BindValueFunction(const ast::SqlValueFunction& function, Env& env);
   Result<ExprPtr> BindSubLink(const ast::SubLink& link, Env& env, bool negated);
+  Result<BoundQuery> BindSubquery(const ast::SelectStmt& select, Env& env);
   Result<ExprPtr> BindCondition(const ast::Expr& expr, Env& env, std::string_view what);
   Result<ExprPtr> ToBoolean(ExprPtr expr, std::string_view what, int location);
   Result<ExprPtr> Coerce(ExprPtr expr, Type to, CastContext context, int location);

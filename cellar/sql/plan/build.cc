@@ -67,7 +67,7 @@ Result<Phys> Physical::Build(LogicalPtr node, std::vector<ExprPtr> conditions,
     if (IsFalseOrNullConstant(*condition)) {
       IdSet produced;
       AddProduced(*node, &produced);
-      return BuildEmpty(request.needed, produced);
+      return BuildEmpty(Expand(request.needed), produced);
     }
   }
   switch (node->kind) {

@@ -69,6 +69,7 @@ Status Physical::FinalizeCall(AggregateCall* call, const std::vector<int>& cols)
 Status Physical::PlanSubquery(int index) {
   Subquery* subquery = &s_.subqueries[static_cast<size_t>(index)];
   if (subquery->plan >= 0) return Status();
+  if (subquery->root == nullptr) return InternalError("planner lost a subquery");
   IdSet free = FreeIds(s_, *subquery->root);
   std::vector<int> outer_ids, slots;
   size_t mark = slots_.size();

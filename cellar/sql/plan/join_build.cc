@@ -236,6 +236,12 @@ Result<Phys> Physical::JoinStep(Phys left, Leaf& leaf, Method method,
   cols.insert(cols.end(), right.cols.begin(), right.cols.end());
   CELLAR_TRY(FinalizeAll(&on, cols));
   node->condition = JoinConjuncts(std::move(on));
+  if (leaf.null_aware && node->condition != nullptr) {
+    // x NOT IN (..): a row for which the comparison is NULL is in the way as well.
+    std::vector<ExprPtr> args;
+    args.push_back(std::move(node->condition));
+    node->condition = MakeLogic(ExprKind::kIsNotFalse, std::move(args));
+  }
   out.cols = left_only ? left.cols : cols;
   out.order = left.order;
   node->children.push_back(std::move(left.node));

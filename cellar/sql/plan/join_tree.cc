@@ -68,6 +68,15 @@ void Physical::SubstituteVirtual(ExprPtr* expr) const {
   }
 }
 
+void Physical::NameExpression(int id, ExprPtr expr) {
+  // It is copied to wherever the name stands.
+  VisitExpr(*expr, [&](const Expr& part) {
+    if (part.kind == ExprKind::kSubplan)
+      s_.subqueries[static_cast<size_t>(part.index)].shared = true;
+  });
+  virtual_[id] = std::move(expr);
+}
+
 void Physical::Flatten(LogicalPtr node, JoinTree* tree) {
   switch (node->kind) {
     case LogicalKind::kFilter: {
@@ -85,7 +94,7 @@ void Physical::Flatten(LogicalPtr node, JoinTree* tree) {
       if (!IsMovable(project)) break;
       Flatten(std::move(project.children[0]), tree);
       for (size_t i = 0; i < project.ids.size(); ++i) {
-        virtual_[project.ids[i]] = std::move(project.exprs[i]);
+        NameExpression(project.ids[i], std::move(project.exprs[i]));
       }
       return;
     }
@@ -139,7 +148,7 @@ bool Physical::TrySemiJoin(ExprPtr* condition, JoinTree* tree, const IdSet& prod
   }
   if (subplan->kind != ExprKind::kSubplan) return false;
   Subquery& subquery = s_.subqueries[static_cast<size_t>(subplan->index)];
-  if (subquery.root == nullptr || subquery.plan >= 0) return false;
+  if (subquery.root == nullptr || subquery.plan >= 0 || subquery.shared) return false;
   bool any = subplan->subplan_kind == SubplanKind::kAny;
   if (!any && subplan->subplan_kind != SubplanKind::kExists) return false;
   if (any) {
@@ -400,7 +409,7 @@ Status Physical::EstimateLeaves(JoinTree* tree, const Request& wanted) {
            leaf.join != JoinKind::kLeft && IsMovable(leaf.tree->As<LogicalProject>())) {
       auto& project = leaf.tree->As<LogicalProject>();
       for (size_t i = 0; i < project.ids.size(); ++i) {
-        virtual_[project.ids[i]] = std::move(project.exprs[i]);
+        NameExpression(project.ids[i], std::move(project.exprs[i]));
       }
       leaf.tree = std::move(project.children[0]);
       while (plain_filter(*leaf.tree)) {

@@ -326,6 +326,8 @@ struct BoundQuery {
 struct Subquery {
   LogicalPtr root;
   std::vector<int> ids;  // its output
+  // More than one expression may name it: it has to stay a subquery.
+  bool shared = false;
   // Set when planned:
   int plan = -1;
   std::vector<int> outer_ids;  // what it needs of the outside, and the slots that bring it

@@ -242,6 +242,8 @@ class Physical {
   };
   Result<Phys> BuildJoins(LogicalPtr node, std::vector<ExprPtr> conditions, const Request& request);
   Result<Phys> BuildFullJoin(LogicalJoin& node, const Request& request);
+  // `id` stands for the expression from now on.
+  void NameExpression(int id, ExprPtr expr);
   void Flatten(LogicalPtr node, JoinTree* tree);
   bool TrySemiJoin(ExprPtr* condition, JoinTree* tree, const IdSet& produced);
   void Strengthen(JoinTree* tree);
