@@ -350,6 +350,22 @@ Result<std::string_view> ParseUuid(std::string_view text, Arena* arena) {
   return std::string_view(out, 16);
 }
 
+uint8_t ParseChar(std::string_view text) {
+  const auto octal = [&](size_t i) { return text[i] >= '0' && text[i] <= '7'; };
+  if (text.size() == 4 && text[0] == '\\' && octal(1) && octal(2) && octal(3))
+    return static_cast<uint8_t>((text[1] - '0') << 6 | (text[2] - '0') << 3 | (text[3] - '0'));
+  return text.empty() ? 0 : static_cast<uint8_t>(text[0]);
+}
+
+void AppendChar(uint8_t value, std::string* out) {
+  if (value >= 0x80) {
+    const auto digit = [&](int shift) { return static_cast<char>('0' + (value >> shift & 7)); };
+    out->insert(out->end(), {'\\', digit(6), digit(3), digit(0)});
+  } else if (value != 0) {
+    out->push_back(static_cast<char>(value));
+  }
+}
+
 void AppendInteger(int64_t value, std::string* out) {
   char buffer[24];
   auto end = std::to_chars(buffer, buffer + sizeof(buffer), value);

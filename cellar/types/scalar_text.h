@@ -25,6 +25,10 @@ Result<double> ParseFloat4(std::string_view text);
 Result<std::string_view> ParseBytea(std::string_view text, Arena* arena);
 Result<std::string_view> ParseUuid(std::string_view text, Arena* arena);
 
+// "char": one byte, those beyond ASCII as \ooo; 0 is the empty text.
+uint8_t ParseChar(std::string_view text);
+void AppendChar(uint8_t value, std::string* out);
+
 void AppendInteger(int64_t value, std::string* out);
 void AppendFloat8(double value, int extra_float_digits, std::string* out);
 void AppendFloat4(double value, int extra_float_digits, std::string* out);

@@ -183,7 +183,7 @@ Result<Datum> ParseDatum(std::string_view text, Type type, const FormatSettings&
     case TypeId::kRegrole:
       if (text == "-") return Datum::Int(0);
       return ToDatum(ParseOid(text, "oid"));
-    case TypeId::kChar: return Datum::Int(text.empty() ? 0 : static_cast<uint8_t>(text[0]));
+    case TypeId::kChar: return Datum::Int(ParseChar(text));
     case TypeId::kInt2vector:
     case TypeId::kOidvector: return ParseVector(text, type, settings, arena);
     case TypeId::kEnum: return ToDatum(ParseEnum(text, type));
@@ -231,9 +231,7 @@ void AppendDatumText(Datum value, Type type, const FormatSettings& settings, std
     case TypeId::kUuid: AppendUuid(value.bytes(), out); return;
     case TypeId::kEnum: AppendEnum(value.int_value(), type, out); return;
     case TypeId::kRecord: AppendRecordText(value.bytes(), settings, out); return;
-    case TypeId::kChar:
-      if (value.int_value() != 0) out->push_back(static_cast<char>(value.int_value()));
-      return;
+    case TypeId::kChar: AppendChar(static_cast<uint8_t>(value.int_value()), out); return;
     case TypeId::kInt2vector:
     case TypeId::kOidvector: {
       ArrayView view(value.bytes(), ElementTypeOf(type));

@@ -8,6 +8,7 @@
 #include "cellar/types/datetime.h"
 #include "cellar/types/json.h"
 #include "cellar/types/numeric.h"
+#include "cellar/types/scalar_text.h"
 
 namespace cellar::sql {
 namespace {
@@ -153,11 +154,17 @@ Result<Datum> OidToInt(EvalContext&, const Expr&, Args a) {
 Result<Datum> BoolToText(EvalContext&, const Expr&, Args a) {
   return Datum::Bytes(a[0].bool_value() ? "true" : "false");
 }
-Result<Datum> TextToBpchar(EvalContext&, const Expr& call, Args a) {
-  std::string_view text = a[0].bytes();
-  if (call.type.modifier >= 0) return a[0];  // ApplyModifier strips after it has counted
+// Blanks at the end mean nothing in character(n), and are kept where it has no n.
+std::string_view WithoutBlanks(std::string_view text) {
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return Datum::Bytes(text);
+  return text;
+}
+Result<Datum> TextToBpchar(EvalContext&, const Expr& call, Args a) {
+  if (call.type.modifier >= 0) return a[0];  // ApplyModifier strips after it has counted
+  return Datum::Bytes(WithoutBlanks(a[0].bytes()));
+}
+Result<Datum> BpcharToText(EvalContext&, const Expr&, Args a) {
+  return Datum::Bytes(WithoutBlanks(a[0].bytes()));
 }
 Result<Datum> TextToName(EvalContext&, const Expr&, Args a) {
   std::string_view text = a[0].bytes();
@@ -168,14 +175,17 @@ Result<Datum> TextToName(EvalContext&, const Expr&, Args a) {
   }
   return Datum::Bytes(text);
 }
+Result<Datum> BpcharToName(EvalContext& context, const Expr& call, Args a) {
+  const Datum text = Datum::Bytes(WithoutBlanks(a[0].bytes()));
+  return TextToName(context, call, {&text, 1});
+}
 Result<Datum> TextToChar(EvalContext&, const Expr&, Args a) {
-  std::string_view text = a[0].bytes();
-  return Datum::Int(text.empty() ? 0 : static_cast<uint8_t>(text[0]));
+  return Datum::Int(ParseChar(a[0].bytes()));
 }
 Result<Datum> CharToText(EvalContext& context, const Expr&, Args a) {
-  if (a[0].int_value() == 0) return Datum::Bytes("");
-  char c = static_cast<char>(a[0].int_value());
-  return TextOf(context, {&c, 1});
+  std::string text;
+  AppendChar(static_cast<uint8_t>(a[0].int_value()), &text);
+  return TextOf(context, text);
 }
 Result<Datum> CharToInt(EvalContext&, const Expr&, Args a) {
   return Datum::Int(static_cast<int8_t>(a[0].int_value()));
@@ -612,15 +622,16 @@ void RegisterCasts(Registry& r) {
   for (Type to : {text, varchar, bpchar}) r.AddCast(boolean, to, kA, WithModifier<BoolToText>);
   r.AddRelabel(text, varchar, kI);
   r.AddRelabel(varchar, text, kI);
-  r.AddRelabel(bpchar, text, kI);
-  r.AddRelabel(bpchar, varchar, kI);
+  r.AddCast(bpchar, text, kI, BpcharToText);
+  r.AddCast(bpchar, varchar, kI, WithModifier<BpcharToText>);
   r.AddCast(text, bpchar, kI, WithModifier<TextToBpchar>);
   r.AddCast(varchar, bpchar, kI, WithModifier<TextToBpchar>);
   r.AddRelabel(name, text, kI);
   r.AddRelabel(name, varchar, kA);
   r.AddCast(name, bpchar, kA, WithModifier<Same>);
+  r.AddCast(bpchar, name, kI, BpcharToName);
+  for (Type from : {text, varchar}) r.AddCast(from, name, kI, TextToName);
   for (Type from : {text, varchar, bpchar}) {
-    r.AddCast(from, name, kI, TextToName);
     r.AddCast(from, character, kA, TextToChar);
   }
   r.AddCast(character, text, kI, CharToText);

@@ -375,8 +375,15 @@ void SetPath(std::string_view json, const ArrayView& path, size_t depth, std::st
   *out += object ? '}' : ']';
 }
 
+Status OneDimension(const ArrayView& array) {
+  if (array.dimensions() <= 1) return Status();
+  return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
+                  "wrong number of array subscripts");
+}
+
 Result<Datum> JsonbSet(EvalContext& context, const Expr&, Args a) {
   ArrayView path(a[1].bytes(), MakeType(TypeId::kText));
+  CELLAR_TRY(OneDimension(path));
   if (IsScalar(a[0].bytes())) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "cannot set path in scalar");
   }
@@ -444,6 +451,7 @@ Status InsertPath(std::string_view json, const ArrayView& path, size_t depth,
 
 Result<Datum> JsonbInsert(EvalContext& context, const Expr&, Args a) {
   ArrayView path(a[1].bytes(), MakeType(TypeId::kText));
+  CELLAR_TRY(OneDimension(path));
   if (IsScalar(a[0].bytes())) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "cannot set path in scalar");
   }
@@ -748,8 +756,9 @@ void AddJsonb(Registry& r) {
   r.Add("-(jsonb, int4) jsonb", DeleteIndex);
   r.Add(
       "-(jsonb, text[]) jsonb", CELLAR_SCALAR {
-        if (IsScalar(a[0].bytes())) return DeleteError("scalar");
         ArrayView keys(a[1].bytes(), MakeType(TypeId::kText));
+        CELLAR_TRY(OneDimension(keys));
+        if (IsScalar(a[0].bytes())) return DeleteError("scalar");
         Datum out = a[0];
         for (size_t i = 0; i < keys.size(); ++i) {
           if (keys.IsNull(i)) continue;
@@ -761,6 +770,7 @@ void AddJsonb(Registry& r) {
   r.Add(
       "#-(jsonb, text[]) jsonb", CELLAR_SCALAR {
         ArrayView path(a[1].bytes(), MakeType(TypeId::kText));
+        CELLAR_TRY(OneDimension(path));
         if (IsScalar(a[0].bytes())) {
           return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
                           "cannot delete path in scalar");

@@ -582,7 +582,10 @@ Result<Datum> RegexpReplace(EvalContext& context, const Expr& call, Args a) {
       return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
                       "invalid value for parameter \"start\": {}", a[3].int_value());
     }
-    start = BytesOfChars(a[0].bytes(), static_cast<size_t>(a[3].int_value() - 1));
+    const auto before = static_cast<size_t>(a[3].int_value() - 1);
+    start = BytesOfChars(a[0].bytes(), before);
+    // Behind the end of the text nothing is found, at its end what is empty.
+    if (before > 0 && BytesOfChars(a[0].bytes(), before - 1) == a[0].bytes().size()) ++start;
     if (a.size() >= 5) {
       n = a[4].int_value();
       if (n < 0) {
@@ -595,6 +598,7 @@ Result<Datum> RegexpReplace(EvalContext& context, const Expr& call, Args a) {
     }
   }
   CELLAR_TRY_ASSIGN(const Regex* regex, GetRegex(context, call, a[1].bytes(), flags));
+  if (start > a[0].bytes().size()) return a[0];
   return Replace(context, *regex, a[0].bytes(), a[2].bytes(), start, n);
 }
 
