@@ -39,8 +39,10 @@ constexpr size_t kReadAheadBytes = 2 << 20;
 class RocksCursor : public kv::RawCursor {
  public:
   RocksCursor(const rocksdb::ReadOptions& base, void* source, MakeIterator make,
-              std::string_view start, std::string_view end, const kv::RawScanOptions& options)
+              std::string_view start, std::string_view end, const kv::RawScanOptions& options,
+              bool looks_first)
       : reverse_(options.reverse),
+        looks_first_(looks_first && options.reverse && !start.empty()),
         keys_only_(options.keys_only),
         empty_(!end.empty() && start >= end),
         start_(start),
@@ -94,6 +96,15 @@ class RocksCursor : public kv::RawCursor {
   // False when there is nothing to read.
   bool Open() {
     if (empty_ || iterator_ != nullptr) return !empty_;
+    if (looks_first_) {
+      // With what range deletions cover taken for living, the first key before `start` ends it.
+      rocksdb::ReadOptions all = read_;
+      all.ignore_range_deletions = true;
+      const std::unique_ptr<rocksdb::Iterator> any = make_(source_, all);
+      any->SeekToLast();
+      empty_ = !any->Valid() && any->status().ok();
+      if (empty_) return false;
+    }
     iterator_ = make_(source_, read_);
     if (reverse_) {
       iterator_->SeekToLast();
@@ -113,7 +124,7 @@ class RocksCursor : public kv::RawCursor {
     }
   }
 
-  const bool reverse_, keys_only_;
+  const bool reverse_, looks_first_, keys_only_;
   bool empty_;
   const std::string start_, end_;
   const rocksdb::Slice lower_, upper_;
@@ -140,8 +151,9 @@ PinnableSlice* PinOf(kv::PinnedValue* value) {
 std::unique_ptr<kv::RawCursor> MakeRocksCursor(const rocksdb::ReadOptions& base, void* source,
                                                MakeIterator make, std::string_view start,
                                                std::string_view end,
-                                               const kv::RawScanOptions& options) {
-  return std::make_unique<RocksCursor>(base, source, make, start, end, options);
+                                               const kv::RawScanOptions& options,
+                                               bool looks_first) {
+  return std::make_unique<RocksCursor>(base, source, make, start, end, options, looks_first);
 }
 
 }  // namespace cellar::engines

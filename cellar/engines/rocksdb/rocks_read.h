@@ -22,10 +22,13 @@ rocksdb::PinnableSlice* PinOf(kv::PinnedValue* value);
 using MakeIterator = std::unique_ptr<rocksdb::Iterator> (*)(void* source,
                                                             const rocksdb::ReadOptions& options);
 
-// A cursor over [start, end); `base` gives the snapshot and is copied; `source` is borrowed.
+// A cursor over [start, end); `base` gives the snapshot and is copied; `source` is borrowed. With
+// `looks_first` one that goes backwards asks whether there is anything before it passes by what
+// range deletions cover: RocksDB walks that key by key, beyond the start of the range too.
 std::unique_ptr<kv::RawCursor> MakeRocksCursor(const rocksdb::ReadOptions& base, void* source,
                                                MakeIterator make, std::string_view start,
                                                std::string_view end,
-                                               const kv::RawScanOptions& options);
+                                               const kv::RawScanOptions& options,
+                                               bool looks_first = false);
 
 }  // namespace cellar::engines

@@ -5,6 +5,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/metadata.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
@@ -116,9 +117,31 @@ Result<bool> GetInto(rocksdb::DB* db, const rocksdb::ReadOptions& options, std::
   return FromRocks(status, kCouldNotRead);
 }
 
+// Knows whether many keys of the memtable are covered by range deletions. Flushing drops them.
+class CoveredKeys : public rocksdb::EventListener {
+ public:
+  bool any() const { return since_.load(std::memory_order_relaxed) != 0; }
+  // Before the deletion is written, at this sequence number or later.
+  void Note(rocksdb::DB* db, const rocksdb::Range& range) {
+    constexpr uint64_t kMany = 256;
+    uint64_t keys = 0, bytes = 0;
+    db->GetApproximateMemTableStats(range, &keys, &bytes);
+    if (keys >= kMany) since_ = db->GetLatestSequenceNumber() + 1;
+  }
+  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo& info) override {
+    uint64_t since = since_;
+    if (info.largest_seqno >= since) since_.compare_exchange_strong(since, 0);
+  }
+
+ private:
+  std::atomic<uint64_t> since_{0};  // 0: no
+};
+
 class RocksSnapshot : public kv::SnapshotReader {
  public:
-  explicit RocksSnapshot(rocksdb::DB* db) : db_(db) { read_.snapshot = db->GetSnapshot(); }
+  RocksSnapshot(rocksdb::DB* db, const CoveredKeys* covered) : db_(db), covered_(covered) {
+    read_.snapshot = db->GetSnapshot();
+  }
   ~RocksSnapshot() override { db_->ReleaseSnapshot(read_.snapshot); }
 
   Result<bool> Get(std::string_view key, kv::PinnedValue* value) const override {
@@ -153,11 +176,12 @@ class RocksSnapshot : public kv::SnapshotReader {
 
   std::unique_ptr<kv::RawCursor> Scan(std::string_view start, std::string_view end,
                                       const kv::RawScanOptions& options) const override {
-    return MakeRocksCursor(read_, db_, IteratorOfDb, start, end, options);
+    return MakeRocksCursor(read_, db_, IteratorOfDb, start, end, options, covered_->any());
   }
 
  private:
   rocksdb::DB* const db_;
+  const CoveredKeys* const covered_;
   rocksdb::ReadOptions read_;
 };
 
@@ -174,7 +198,9 @@ class RocksStorage : public kv::Storage {
                      kMinCacheBytes),
             /*num_shard_bits=*/2)),
         options_(MakeOptions(ours, env_.get(), cache_)),
-        spill_read_options_(SpillReadOptions(options_)) {}
+        spill_read_options_(SpillReadOptions(options_)) {
+    options_.listeners.push_back(covered_);
+  }
   ~RocksStorage() override { static_cast<void>(Close().ok()); }
 
   Status Open(bool create) {
@@ -204,7 +230,7 @@ class RocksStorage : public kv::Storage {
   uint64_t opened_version() const override { return opened_version_; }
 
   std::shared_ptr<const kv::SnapshotReader> TakeSnapshot() override {
-    return std::make_shared<RocksSnapshot>(db_.get());
+    return std::make_shared<RocksSnapshot>(db_.get(), covered_.get());
   }
   Result<bool> GetLatest(std::string_view key, kv::PinnedValue* value) override {
     return GetInto(db_.get(), latest_, key, value);
@@ -368,6 +394,7 @@ class RocksStorage : public kv::Storage {
   void AddToBatch(const kv::WriteBuffer& writes) {
     for (const kv::WriteBuffer::RangeDeletion& range : writes.range_deletions()) {
       const std::string_view end = range.end.empty() ? BeyondAllKeys() : range.end;
+      covered_->Note(db_.get(), rocksdb::Range(ToSlice(range.start), ToSlice(end)));
       batch_.DeleteRange(ToSlice(range.start), ToSlice(end));
     }
     writes.ForEachFinal([this](const kv::WriteBuffer::Node& node) {
@@ -399,6 +426,7 @@ class RocksStorage : public kv::Storage {
   const std::shared_ptr<rocksdb::Cache> cache_;
   rocksdb::Options options_;
   const rocksdb::Options spill_read_options_;
+  const std::shared_ptr<CoveredKeys> covered_ = std::make_shared<CoveredKeys>();
   std::unique_ptr<rocksdb::DB> db_;
   const rocksdb::ReadOptions latest_;
   uint64_t opened_version_ = 0;
@@ -416,7 +444,7 @@ std::vector<std::string> RocksStorage::SplitPoints(std::string_view start, std::
   std::vector<std::string> candidates;
   if (ApproximateBytes(start, end) <= kMaxSplitScanBytes) {
     // Little enough to look at every key: its place by bytes is then exact.
-    const RocksSnapshot snapshot(db_.get());
+    const RocksSnapshot snapshot(db_.get(), covered_.get());
     const auto cursor = snapshot.Scan(start, end, {.fill_cache = false});
     kv::Block block;
     constexpr size_t kStepBytes = 16 << 10;
