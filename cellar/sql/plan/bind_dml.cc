@@ -634,7 +634,9 @@ Result<BoundQuery> Binder::BindInsert(const ast::InsertStmt& insert, const Scope
       node->stored.push_back(id);
       target->columns.push_back({column.name, id, nullptr, column.hidden, use, column.id});
     }
-    Scope scope;
+    Block block;
+    Scope& scope = block.scope;
+    scope.block = &block;
     scope.parent = outer;
     CELLAR_TRY_ASSIGN(ScopeItem * shown, ThroughViews(to, target, node->alias, nullptr));
     scope.items.push_back(shown);
@@ -952,6 +954,7 @@ Result<BoundQuery> Binder::BindUpdate(const ast::UpdateStmt& update, const Scope
     root = std::move(filter);
   }
   Block block;
+  block.scope.block = &block;
   block.scope.parent = outer;
   block.scope.items.push_back(target);
   if (!update.from.empty()) {
@@ -1038,6 +1041,7 @@ Result<BoundQuery> Binder::BindDelete(const ast::DeleteStmt& del, const Scope* o
     root = std::move(filter);
   }
   Block block;
+  block.scope.block = &block;
   block.scope.parent = outer;
   block.scope.items.push_back(target);
   if (!del.using_items.empty()) {
