@@ -2,6 +2,7 @@
 #include "cellar/catalog/catalog.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/catalog/catalog_internal.h"
@@ -61,38 +62,94 @@ Status EnsureInitialized(kv::Engine* engine) {
   return MakeError(Code::kUnavailable, "store is being initialised by others without end");
 }
 
+// Calls visit(key, value) for all records of a system word.
+Status ForEachRecord(kv::Transaction* transaction, std::string_view word,
+                     const std::function<void(std::string_view, std::string_view)>& visit) {
+  const codec::KeyRange range = codec::PrefixRange(codec::SystemPrefix(word));
+  kv::ScanOptions scan;
+  scan.mode = kv::ReadMode::kSnapshot;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    transaction->Scan(range.start, range.end, scan));
+  kv::Block block;
+  while (true) {
+    CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
+    if (!more) return Status();
+    for (size_t i = 0; i < block.size(); ++i) visit(block.key(i), block.value(i));
+  }
+}
+
+// A descriptor that does not read keeps nobody from the others. A key that names no object is
+// CHECK's to tell.
+void LoadDescriptor(std::string_view key, std::string_view value, uint64_t version,
+                    CatalogSnapshot::Data* data) {
+  std::string_view in = key.substr(codec::SystemPrefix("desc").size());
+  const Result<uint64_t> id = codec::TakeKeyUint(&in);
+  if (!id.ok() || codec::DescriptorKey(*id) != key) return;
+  Result<AnyDescriptor> object = DecodeAny(value, version);
+  if (!object.ok()) {
+    data->unreadable.Set(*id, std::string(object.status().message()));
+    return;
+  }
+  const AnyDescriptor& descriptor = object.value();
+  const uint64_t own = descriptor.table ? descriptor.table->id.value : descriptor.space->id.value;
+  if (own != *id) {
+    data->unreadable.Set(*id, fmt::format("it is that of object {}", own));
+    return;
+  }
+  if (descriptor.table) data->Set(descriptor.table);
+  if (descriptor.space) data->Set(descriptor.space);
+}
+
+// What names tell of objects whose descriptors do not.
+void LoadNameOfUnreadable(std::string_view key, std::string_view value, uint64_t version,
+                          CatalogSnapshot::Data* data) {
+  std::string_view in = key.substr(codec::SystemPrefix("name").size());
+  const Result<uint64_t> parent = codec::TakeKeyUint(&in);
+  if (!parent.ok()) return;
+  const Result<std::string> name = codec::TakeKeyText(&in);
+  const Result<NameRecord> record = DecodeNameRecord(value);
+  if (!name.ok() || !in.empty() || !record.ok()) return;
+  UnreadableName holder;
+  if (data->unreadable.Find(record->namespace_id) != nullptr) holder.space = record->namespace_id;
+  if (data->unreadable.Find(record->relation_id) != nullptr) {
+    holder.relation = record->relation_id;
+  }
+  if (holder.space == 0 && holder.relation == 0) return;
+  data->unreadable_names.Set({*parent, *name}, holder);
+  if (holder.space == 0) return;
+  // Nobody owns it but those who may do all.
+  NamespaceDescriptor space =
+      FirstNamespace(NamespaceId{holder.space}, NamespaceId{*parent}, *name);
+  space.owner.clear();
+  space.commit_version = version;
+  data->namespaces.Set(holder.space, std::make_shared<const NamespaceDescriptor>(space));
+}
+
 Result<std::shared_ptr<CatalogSnapshot::Data>> LoadAll(kv::Engine* engine, uint64_t* version) {
   kv::TransactionOptions options;
   options.read_only = true;
   std::unique_ptr<kv::Transaction> transaction = engine->Begin(options);
   *version = transaction->snapshot_version();
-  const codec::KeyRange range = codec::PrefixRange(codec::SystemPrefix("desc"));
-  kv::ScanOptions scan;
-  scan.mode = kv::ReadMode::kSnapshot;
-  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
-                    transaction->Scan(range.start, range.end, scan));
   auto data = std::make_shared<CatalogSnapshot::Data>();
-  kv::Block block;
-  while (true) {
-    CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
-    if (!more) break;
-    for (size_t i = 0; i < block.size(); ++i) {
-      Result<AnyDescriptor> object = DecodeAny(block.value(i), *version);
-      if (!object.ok()) {
-        return CorruptionError("{} is unreadable: {}", codec::PrintKey(block.key(i)),
-                               object.status().message());
-      }
-      const AnyDescriptor& descriptor = object.value();
-      const uint64_t id =
-          descriptor.table ? descriptor.table->id.value : descriptor.space->id.value;
-      if (codec::DescriptorKey(id) != block.key(i)) {
-        return CorruptionError("{} holds the descriptor of object {}",
-                               codec::PrintKey(block.key(i)), id);
-      }
-      if (descriptor.table) data->Set(descriptor.table);
-      if (descriptor.space) data->Set(descriptor.space);
-    }
+  CELLAR_TRY(
+      ForEachRecord(transaction.get(), "desc", [&](std::string_view key, std::string_view value) {
+        LoadDescriptor(key, value, *version, data.get());
+      }));
+  bool any = false;
+  data->unreadable.VisitAll([&any](uint64_t, const std::string&) {
+    any = true;
+    return false;
+  });
+  if (!any) return data;
+  if (data->unreadable.Find(kRootNamespace.value) != nullptr) {
+    NamespaceDescriptor root = FirstNamespace(kRootNamespace, NamespaceId{}, "");
+    root.commit_version = *version;
+    data->namespaces.Set(root.id.value, std::make_shared<const NamespaceDescriptor>(root));
   }
+  CELLAR_TRY(
+      ForEachRecord(transaction.get(), "name", [&](std::string_view key, std::string_view value) {
+        LoadNameOfUnreadable(key, value, *version, data.get());
+      }));
   return data;
 }
 
@@ -169,8 +226,8 @@ Result<AnyDescriptor> Watch(kv::Engine* engine, AnyDescriptor object) {
 
 Status WatchAll(kv::Engine* engine, CatalogSnapshot::Data* data) {
   std::vector<AnyDescriptor> objects;
-  auto add_space = [&](uint64_t, const NamespacePtr& space) {
-    objects.push_back({nullptr, space});
+  auto add_space = [&](uint64_t id, const NamespacePtr& space) {
+    if (data->unreadable.Find(id) == nullptr) objects.push_back({nullptr, space});
     return true;
   };
   data->namespaces.VisitAll(add_space);

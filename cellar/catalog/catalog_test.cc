@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cellar/catalog/persistent_map.h"
+#include "cellar/catalog/unreadable.h"
 #include "cellar/codec/key.h"
 #include "cellar/kv/memory_engine.h"
 
@@ -534,12 +535,33 @@ TEST_F(CatalogTest, ForeignKeysAreFoundFromTheReferencedTable) {
   EXPECT_TRUE(catalog_->Current()->ListReferencing(parent->id).empty());
 }
 
-TEST_F(CatalogTest, DamagedDescriptorIsReportedWhenTheStoreIsOpened) {
+TEST_F(CatalogTest, ADescriptorThatDoesNotReadIsLeftOut) {
   auto transaction = engine_->Begin();
   ASSERT_TRUE(transaction->Put(codec::DescriptorKey(500), "\xff\xff").ok());
   ASSERT_TRUE(transaction->Commit().ok());
   Result<std::unique_ptr<Catalog>> opened = Catalog::Open(engine_.get());
-  EXPECT_EQ(opened.status().code(), Code::kCorruption);
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  const SnapshotPtr catalog = (*opened)->Current();
+  ASSERT_EQ(ListUnreadable(*catalog).size(), 1u);
+  EXPECT_TRUE(IsUnreadable(*catalog, 500));
+  ForgetUnreadableMet();
+  EXPECT_EQ(catalog->GetTable(TableId{500}), nullptr);
+  EXPECT_EQ(UnreadableMet().sqlstate(), "XX001");
+  EXPECT_FALSE(HasUnreadable(*catalog_->Current()));
+}
+
+// All that lies below it goes on, though nothing is put into it.
+TEST_F(CatalogTest, ARootThatDoesNotReadIsWhatItHasToBe) {
+  auto transaction = engine_->Begin();
+  ASSERT_TRUE(transaction->Put(codec::DescriptorKey(kRootNamespace.value), "").ok());
+  ASSERT_TRUE(transaction->Commit().ok());
+  Result<std::unique_ptr<Catalog>> opened = Catalog::Open(engine_.get());
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  EXPECT_NE((*opened)->Current()->FindNamespace(kRootNamespace, "cellar"), nullptr);
+  transaction = engine_->Begin();
+  CatalogEditor editor(opened->get(), transaction.get());
+  EXPECT_EQ(editor.CreateNamespace(kRootNamespace, "more", "bob").status().code(),
+            Code::kCorruption);
 }
 
 TEST(PersistentMap, CopiesKeepTheirContentWhileOthersChange) {

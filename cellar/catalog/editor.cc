@@ -12,6 +12,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/catalog/catalog_internal.h"
+#include "cellar/catalog/unreadable.h"
 #include "cellar/catalog/validation.h"
 #include "cellar/codec/key.h"
 
@@ -44,7 +45,8 @@ bool SameHolder(const NameRecord& a, const NameRecord& b) {
 }
 
 // Moves a relation's names from `before` to `after`. Cost: one trip.
-Status MoveNames(const Names& before, const Names& after, kv::Transaction* transaction) {
+Status MoveNames(const CatalogSnapshot& catalog, const Names& before, const Names& after,
+                 kv::Transaction* transaction) {
   std::set<NameInParent> touched;
   for (const auto& [name, record] : before) {
     auto found = after.find(name);
@@ -76,7 +78,11 @@ Status MoveNames(const Names& before, const Names& after, kv::Transaction* trans
       record.is_index = false;
       record.index = IndexId{};
     } else {
-      if (record.relation_id != 0 && !before.contains(name)) return RelationExists(name.second);
+      if (record.relation_id != 0 && !before.contains(name)) {
+        return IsUnreadable(catalog, record.relation_id)
+                   ? UnreadableError(catalog, record.relation_id)
+                   : RelationExists(name.second);
+      }
       record.relation_id = target->second.relation_id;
       record.is_index = target->second.is_index;
       record.index = target->second.index;
@@ -92,8 +98,8 @@ Status MoveNames(const Names& before, const Names& after, kv::Transaction* trans
 }
 
 // Sets or clears the namespace part of a name record. Cost: one trip.
-Status SetNamespaceName(NamespaceId parent, std::string_view name, uint64_t id,
-                        kv::Transaction* transaction) {
+Status SetNamespaceName(const CatalogSnapshot& catalog, NamespaceId parent, std::string_view name,
+                        uint64_t id, kv::Transaction* transaction) {
   const std::string key = codec::NameKey(parent, name);
   kv::PinnedValue value;
   CELLAR_TRY_ASSIGN(bool found, transaction->Get(key, &value));
@@ -101,7 +107,11 @@ Status SetNamespaceName(NamespaceId parent, std::string_view name, uint64_t id,
   if (found) {
     CELLAR_TRY_ASSIGN(record, DecodeNameRecord(value.view()));
   }
-  if (id != 0 && record.namespace_id != 0) return NamespaceExists(parent, name);
+  if (id != 0 && record.namespace_id != 0) {
+    return IsUnreadable(catalog, record.namespace_id)
+               ? UnreadableError(catalog, record.namespace_id)
+               : NamespaceExists(parent, name);
+  }
   record.namespace_id = id;
   if (record.empty()) return transaction->Delete(key);
   return transaction->Put(key, EncodeNameRecord(record));
@@ -145,6 +155,7 @@ Result<NamespacePtr> LivingNamespace(const CatalogSnapshot& snapshot, NamespaceI
     return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName,
                     "schema with id {} does not exist", id.value);
   }
+  if (IsUnreadable(snapshot, id.value)) return UnreadableError(snapshot, id.value);
   return space;
 }
 
@@ -257,7 +268,7 @@ Result<NamespacePtr> CatalogEditor::CreateNamespace(NamespaceId parent, std::str
   space.owner = owner;
   space.commit_version = kUncommitted;
   CELLAR_TRY(RequireNamespace(*holder, impl_->transaction));
-  CELLAR_TRY(SetNamespaceName(parent, name, space.id.value, impl_->transaction));
+  CELLAR_TRY(SetNamespaceName(*snapshot(), parent, name, space.id.value, impl_->transaction));
   CELLAR_TRY(impl_->transaction->Put(codec::DescriptorKey(space.id.value), EncodeNamespace(space)));
   AnyDescriptor change;
   change.space = std::make_shared<const NamespaceDescriptor>(std::move(space));
@@ -295,10 +306,11 @@ Status CatalogEditor::WriteNamespace(const NamespaceDescriptor& old, NamespaceDe
   const bool lived = old.state == ObjectState::kPublic;
   const bool moved = space.name != old.name || space.parent != old.parent;
   if (living && (!lived || moved)) {
-    CELLAR_TRY(SetNamespaceName(space.parent, space.name, space.id.value, transaction));
+    CELLAR_TRY(
+        SetNamespaceName(*snapshot(), space.parent, space.name, space.id.value, transaction));
   }
   if (lived && (!living || moved)) {
-    CELLAR_TRY(SetNamespaceName(old.parent, old.name, 0, transaction));
+    CELLAR_TRY(SetNamespaceName(*snapshot(), old.parent, old.name, 0, transaction));
   }
   space.version = old.version + 1;
   space.commit_version = kUncommitted;
@@ -323,7 +335,12 @@ Status CatalogEditor::DropNamespace(NamespaceId id, const DropMark& mark) {
                     impl_->transaction->Scan(range.start, range.end, options));
   kv::Block block;
   CELLAR_TRY_ASSIGN(bool any, cursor->NextBlock(&block));
-  if (any) return NamespaceNotEmpty(*old);
+  if (any) {
+    if (const uint64_t held = impl_->now().data->UnreadableIn(id)) {
+      return UnreadableError(*snapshot(), held);
+    }
+    return NamespaceNotEmpty(*old);
+  }
   CELLAR_TRY(impl_->transaction->AddReadConflict(range.start, range.end));
   NamespaceDescriptor space = *old;
   MarkDropped(mark, &space);
@@ -457,7 +474,7 @@ Result<TablePtr> CatalogEditor::WriteTable(const TableDescriptor* old, TableDesc
   const bool lived = old != nullptr && old->state == ObjectState::kPublic;
   const Names before = lived ? NamesOf(*old) : Names();
   const Names after = living ? NamesOf(table) : Names();
-  CELLAR_TRY(MoveNames(before, after, impl_->transaction));
+  CELLAR_TRY(MoveNames(*snapshot(), before, after, impl_->transaction));
   table.commit_version = kUncommitted;
   CELLAR_TRY(impl_->transaction->Put(codec::DescriptorKey(table.id.value), EncodeTable(table)));
   AnyDescriptor change;
@@ -550,7 +567,7 @@ Status CatalogEditor::RemoveTable(TableId id) {
   TablePtr old = snapshot()->GetTable(id);
   if (old != nullptr) {
     CELLAR_TRY(RequireCurrent(*old, impl_->transaction));
-    CELLAR_TRY(MoveNames(NamesOf(*old), Names(), impl_->transaction));
+    CELLAR_TRY(MoveNames(*snapshot(), NamesOf(*old), Names(), impl_->transaction));
   } else {
     CELLAR_TRY_ASSIGN(old, RequireDropped(id));
   }

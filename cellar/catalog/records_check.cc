@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "cellar/catalog/catalog_internal.h"
 #include "cellar/codec/key.h"
@@ -50,14 +51,20 @@ class RecordsCheck {
   Status ReadDescriptors() {
     return ForEach("desc", [this](std::string_view key, std::string_view value) {
       Result<AnyDescriptor> object = DecodeAny(value, 0);
+      std::string_view in = key.substr(codec::SystemPrefix("desc").size());
+      const Result<uint64_t> place = codec::TakeKeyUint(&in);
+      const bool known = place.ok() && codec::DescriptorKey(*place) == key;
+      if (known) greatest_id_ = std::max(greatest_id_, *place);
       if (!object.ok()) {
         Find(fmt::format("{} does not read: {}", codec::PrintKey(key), object.status().message()));
+        if (known) unreadable_.insert(*place);
         return;
       }
       const uint64_t id = object->table ? object->table->id.value : object->space->id.value;
       greatest_id_ = std::max(greatest_id_, id);
       if (codec::DescriptorKey(id) != key) {
         Find(fmt::format("{} holds the descriptor of object {}", codec::PrintKey(key), id));
+        if (known) unreadable_.insert(*place);
         return;
       }
       if (object->space) {
@@ -94,6 +101,7 @@ class RecordsCheck {
   }
 
   bool IsLivingSpace(NamespaceId id) const {
+    if (unreadable_.contains(id.value)) return true;  // which was found
     const auto found = spaces_.find(id.value);
     return found != spaces_.end() && found->second->state == ObjectState::kPublic;
   }
@@ -114,6 +122,7 @@ class RecordsCheck {
       for (const ForeignKey& key : table->foreign_keys) {
         const auto other = tables_.find(key.referenced_table.value);
         if (other != tables_.end() && other->second->state == ObjectState::kPublic) continue;
+        if (unreadable_.contains(key.referenced_table.value)) continue;
         Find(
             fmt::format("constraint \"{}\" of relation {} \"{}\" references relation {}, which is "
                         "not there",
@@ -170,7 +179,17 @@ class RecordsCheck {
     for (const auto& [name, record] : names_) both[name].first = record;
     for (const auto& [name, record] : expected) both[name].second = record;
     for (const auto& [name, records] : both) {
-      const auto& [stored, should] = records;
+      const NameRecord& stored = records.first;
+      NameRecord should = records.second;
+      // Whether an object that does not read has the name is not known, so it keeps it.
+      if (should.namespace_id == 0 && unreadable_.contains(stored.namespace_id)) {
+        should.namespace_id = stored.namespace_id;
+      }
+      if (should.relation_id == 0 && unreadable_.contains(stored.relation_id)) {
+        should.relation_id = stored.relation_id;
+        should.is_index = stored.is_index;
+        should.index = stored.index;
+      }
       if (EncodeNameRecord(stored) == EncodeNameRecord(should)) continue;
       const std::string what = fmt::format("name \"{}\" in namespace {}", name.second, name.first);
       findings_.push_back(
@@ -191,6 +210,12 @@ class RecordsCheck {
     Result<uint64_t> next = found ? DecodeIdSequence(value.view())
                                   : Result<uint64_t>(CorruptionError("it is not there"));
     if (next.ok() && *next > greatest_id_) return Status();
+    if (!unreadable_.empty()) {
+      Find(
+          "the sequence of ids is damaged, and which ids are in use is not known: there are "
+          "descriptors that do not read");
+      return Status();
+    }
     findings_.push_back(
         {next.ok()
              ? fmt::format("the sequence of ids is at {}, but {} is in use", *next, greatest_id_)
@@ -205,6 +230,7 @@ class RecordsCheck {
   kv::Transaction* transaction_;
   std::map<uint64_t, NamespacePtr> spaces_;
   std::map<uint64_t, TablePtr> tables_;
+  std::set<uint64_t> unreadable_;  // ids of descriptors
   std::map<NameInParent, NameRecord> names_;
   uint64_t greatest_id_ = 1;
   std::vector<Finding> findings_;

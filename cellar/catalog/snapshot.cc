@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cellar/catalog/snapshot_data.h"
+#include "cellar/catalog/unreadable.h"
 
 namespace cellar::catalog {
 
@@ -49,6 +50,18 @@ void CatalogSnapshot::Data::Forget(const TableDescriptor& table) {
 void CatalogSnapshot::Data::ForgetStorage(const TableDescriptor& table) {
   const uint64_t* holder = storages.Find(table.storage.value);
   if (holder != nullptr && *holder == table.id.value) storages.Erase(table.storage.value);
+}
+
+uint64_t CatalogSnapshot::Data::UnreadableIn(NamespaceId parent) const {
+  uint64_t id = 0;
+  unreadable_names.VisitFrom(NameView{parent.value, ""},
+                             [&](const NameInParent& name, const UnreadableName& holder) {
+                               if (name.first == parent.value) {
+                                 id = holder.relation != 0 ? holder.relation : holder.space;
+                               }
+                               return false;
+                             });
+  return id;
 }
 
 void CatalogSnapshot::Data::Remove(const NamespaceDescriptor& space) {
@@ -101,9 +114,25 @@ void CatalogSnapshot::Data::Set(const TablePtr& table) {
   }
 }
 
+namespace {
+
+// A look-up found nothing: is it there, but unreadable?
+void NoteMissing(const CatalogSnapshot& catalog, uint64_t id) {
+  if (IsUnreadable(catalog, id)) NoteUnreadableMet(UnreadableError(catalog, id));
+}
+void NoteMissing(const CatalogSnapshot& catalog, NamespaceId parent, std::string_view name,
+                 NameKind kind) {
+  const uint64_t id = FindUnreadable(catalog, parent, name, kind);
+  if (id != 0) NoteUnreadableMet(UnreadableError(catalog, id));
+}
+
+}  // namespace
+
 NamespacePtr CatalogSnapshot::FindNamespace(NamespaceId parent, std::string_view name) const {
   const uint64_t* id = data_->namespace_names.Find(NameView{parent.value, name});
-  return id == nullptr ? nullptr : GetNamespace(NamespaceId{*id});
+  if (id != nullptr) return GetNamespace(NamespaceId{*id});
+  NoteMissing(*this, parent, name, NameKind::kNamespace);
+  return nullptr;
 }
 
 NamespacePtr CatalogSnapshot::GetNamespace(NamespaceId id) const {
@@ -120,6 +149,7 @@ bool IsDefinition(const TableDescriptor& table) {
 
 TablePtr Holder(const CatalogSnapshot& snapshot, NamespaceId parent, std::string_view name) {
   const RelationName* found = snapshot.data().relation_names.Find(NameView{parent.value, name});
+  if (found == nullptr) NoteMissing(snapshot, parent, name, NameKind::kRelation);
   if (found == nullptr || found->is_index) return nullptr;
   return snapshot.GetTable(found->table);
 }
@@ -168,12 +198,16 @@ TablePtr CatalogSnapshot::FindCollation(NamespaceId parent, std::string_view nam
 
 TablePtr CatalogSnapshot::GetTypeByOid(uint32_t oid) const {
   const uint64_t* id = data_->types.Find(uint64_t{oid});
-  return id == nullptr ? nullptr : GetTable(TableId{*id});
+  if (id != nullptr) return GetTable(TableId{*id});
+  if (oid >= TableDescriptor::kFirstOid) NoteMissing(*this, oid - TableDescriptor::kFirstOid);
+  return nullptr;
 }
 
 TablePtr CatalogSnapshot::GetTable(TableId id) const {
   const TablePtr* found = data_->tables.Find(id.value);
-  return found == nullptr ? nullptr : *found;
+  if (found != nullptr) return *found;
+  NoteMissing(*this, id.value);
+  return nullptr;
 }
 
 TablePtr CatalogSnapshot::GetTableByOid(uint32_t oid) const {
@@ -197,7 +231,9 @@ TablePtr OwnerOf(const CatalogSnapshot& snapshot, const RelationName* name,
 
 TablePtr CatalogSnapshot::FindTableOfIndex(NamespaceId parent, std::string_view index_name,
                                            const IndexDescriptor** index) const {
-  return OwnerOf(*this, data_->relation_names.Find(NameView{parent.value, index_name}), index);
+  const RelationName* found = data_->relation_names.Find(NameView{parent.value, index_name});
+  if (found == nullptr) NoteMissing(*this, parent, index_name, NameKind::kRelation);
+  return OwnerOf(*this, found, index);
 }
 
 TablePtr CatalogSnapshot::FindTableOfIndexOid(uint32_t oid, const IndexDescriptor** index) const {

@@ -30,6 +30,11 @@ struct RelationName {
   IndexId index;
 };
 
+// Whose descriptor does not read, of those that a name stands for; 0: nobody's.
+struct UnreadableName {
+  uint64_t space = 0, relation = 0;
+};
+
 // Objects and the names derived from them. Set and its kin keep the derived maps right.
 struct CatalogSnapshot::Data {
   PersistentMap<uint64_t, NamespacePtr> namespaces;  // by id, living
@@ -42,11 +47,17 @@ struct CatalogSnapshot::Data {
   PersistentMap<uint64_t, uint64_t> types;     // oid, also of the array type, to id; living
   PersistentMap<uint64_t, uint64_t> storages;  // storage id to table id, where they differ
   PersistentMap<std::pair<uint64_t, uint64_t>, bool> referencing;  // (referenced, referencing)
+  // Ids of descriptors that do not read, and why; their names, by the name records. Of a namespace
+  // `namespaces` has what its name record tells, so that what lies in it has a parent.
+  PersistentMap<uint64_t, std::string> unreadable;
+  PersistentMap<NameInParent, UnreadableName> unreadable_names;
   uint64_t generation = 0;
 
   // Replaces the object of this id, whatever its state.
   void Set(const NamespacePtr& space);
   void Set(const TablePtr& table);
+  // Of a namespace, the first unreadable object in it; 0: none.
+  uint64_t UnreadableIn(NamespaceId parent) const;
   // The object is gone for ever.
   void Remove(const NamespaceDescriptor& space);
   void Remove(const TableDescriptor& table);

@@ -6,6 +6,7 @@
 #include "cellar/catalog/records_check.h"
 #include "cellar/cli/commands.h"
 #include "cellar/cli/error_text.h"
+#include "cellar/session/checking.h"
 #include "cellar/session/index_expressions.h"
 #include "cellar/table/check.h"
 #include "cellar/table/keys_dump.h"
@@ -106,6 +107,9 @@ Status CheckStore(const store::StoreOptions& options, table::CheckMode mode, uin
     table::CheckOptions check;
     check.mode = mode;
     CELLAR_TRY(table::CheckStore(*catalog, tables, store->reader.get(), check, &totals, &findings));
+    std::vector<std::string> records;
+    CELLAR_TRY(session::CheckSessionRecords(store->engine.get(), &records));
+    for (std::string& text : records) findings.push_back({"", "", std::move(text)});
   }
   for (const table::CheckFinding& finding : findings) {
     if (!finding.table.empty()) fmt::print("{}: ", finding.table);
@@ -133,6 +137,7 @@ Status RepairStore(store::StoreOptions options, uint64_t* left) {
     CELLAR_TRY(table::RepairTable(table, transaction.get(), table::CheckOptions(), &report));
   }
   CELLAR_TRY(transaction->Commit().status());
+  CELLAR_TRY(session::CheckSessionRecords(engine.get(), &report.left));
   for (const std::string& text : report.done) fmt::print("{}\n", text);
   for (const std::string& text : report.left) fmt::print("LEFT ALONE: {}\n", text);
   fmt::print("{} repaired, {} left alone\n", report.done.size(), report.left.size());

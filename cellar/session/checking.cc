@@ -1,6 +1,9 @@
 // CHECK and REPAIR.
+#include "cellar/session/checking.h"
+
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
+#include "cellar/session/jobs.h"
 #include "cellar/session/session_internal.h"
 #include "cellar/table/check.h"
 
@@ -75,6 +78,13 @@ Result<Subject> FindSubject(Session::Impl* session, const ast::OwnStmt& statemen
 
 }  // namespace
 
+Status CheckSessionRecords(kv::Engine* engine, std::vector<std::string>* findings) {
+  kv::TransactionOptions options;
+  options.read_only = true;
+  CELLAR_TRY(CheckRoleRecords(engine->Begin(options).get(), findings));
+  return CheckJobRecords(engine, findings);
+}
+
 Status Session::Impl::RunCheck(const ast::OwnStmt& statement, Portal* portal, ResultSink* sink) {
   StartRows(statement, portal);
   CELLAR_TRY(EnsureTransaction(true));
@@ -93,6 +103,9 @@ Status Session::Impl::RunCheck(const ast::OwnStmt& statement, Portal* portal, Re
   if (statement.object_type == ast::ObjectType::kDatabase) {
     CELLAR_TRY(table::CheckStore(*subject.catalog, subject.tables, transaction->kv.get(), check,
                                  &totals, &findings));
+    std::vector<std::string> records;
+    CELLAR_TRY(CheckSessionRecords(db->engine.get(), &records));
+    for (std::string& text : records) findings.push_back({"", "", std::move(text)});
   } else {
     totals.tables = 1;
     CELLAR_TRY(table::CheckTable(subject.tables.front(), transaction->kv.get(), check, &totals.rows,
@@ -139,6 +152,7 @@ Status Session::Impl::RunRepair(const ast::OwnStmt& statement, Portal* portal, R
     table::RepairReport records;
     CELLAR_TRY(table::RepairRecords(*subject.catalog, transaction->kv.get(), check, &records));
     report("", records.done, "");
+    CELLAR_TRY(CheckSessionRecords(db->engine.get(), &records.left));
     report("", records.left, kLeft);
     done += records.done.size();
   }

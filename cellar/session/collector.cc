@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "cellar/catalog/unreadable.h"
 #include "cellar/codec/key.h"
 #include "cellar/table/access.h"
 
@@ -37,6 +38,8 @@ Result<CollectStep> Collector::Step() {
     if (MicrosLeft(*table, now) == 0) return Begin(*table);
     parents.insert(table->parent.value);
   }
+  // One that does not read may be of a table in the bin, in any namespace.
+  if (catalog::HasUnreadable(*catalog)) return CollectStep();
   const std::vector<catalog::NamespacePtr> spaces = catalog->ListDroppedNamespaces();
   for (const catalog::NamespacePtr& space : spaces) parents.insert(space->parent.value);
   for (const catalog::NamespacePtr& space : spaces) {

@@ -42,7 +42,13 @@ Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> eng
   CELLAR_TRY(impl.roles->Load());
   impl.start_micros = NowMicros();
   impl.clock = std::make_unique<StoreClock>(impl.engine.get());
-  CELLAR_TRY(impl.clock->Load());
+  int64_t seen = 0;
+  const catalog::SnapshotPtr catalog = impl.catalog->Current();
+  for (const auto& table : catalog->ListDroppedTables())
+    seen = std::max(seen, table->dropped_at_ticks);
+  for (const auto& space : catalog->ListDroppedNamespaces())
+    seen = std::max(seen, space->dropped_at_ticks);
+  CELLAR_TRY(impl.clock->Load(seen));
   impl.collector = std::make_unique<Collector>(impl.catalog.get(), impl.clock.get(),
                                                [&impl](catalog::TableId storage) {
                                                  impl.tables->Forget(storage);

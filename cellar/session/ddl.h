@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cellar/catalog/unreadable.h"
 #include "cellar/session/session_internal.h"
 
 namespace cellar::session {
@@ -422,6 +423,8 @@ class Ddl {
   Result<catalog::TablePtr> FindRelation(const ast::QualifiedName& name);
   Result<catalog::TablePtr> FindTable(const ast::QualifiedName& name);
   Status Notice(Severity severity, std::string_view sqlstate, std::string text) {
+    // IF EXISTS does not skip what is there, but unreadable.
+    if (text.ends_with("does not exist, skipping")) CELLAR_TRY(Status(catalog::UnreadableMet()));
     return s_.Notify(sink_, severity, sqlstate, std::move(text));
   }
   // Expression text checked against the table, cast to `target` if that is valid.

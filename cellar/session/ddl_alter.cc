@@ -723,16 +723,24 @@ Status Ddl::VerifyNotNull(const catalog::TablePtr& table, catalog::ColumnId colu
 
 Status Ddl::FindBrokenConstraints(const catalog::TablePtr& table,
                                   std::vector<std::string>* messages) {
-  const auto note = [messages](Status status) {
-    if (status.code() != Code::kConstraint) return status;
-    messages->emplace_back(status.message());
-    return Status();
+  const auto note = [messages](const std::string& name, Status status) {
+    switch (status.code()) {
+      case Code::kConstraint: messages->emplace_back(status.message()); return Status();
+      // Damage, which other findings name: of rows, values, or of what is referenced.
+      case Code::kCorruption:
+      case Code::kInvalid:
+      case Code::kInternal:
+        messages->push_back(
+            fmt::format("constraint \"{}\" cannot be checked: {}", name, status.message()));
+        return Status();
+      default: return status;
+    }
   };
   for (const catalog::CheckConstraint& check : table->checks) {
-    if (check.validated) CELLAR_TRY(note(VerifyCheck(table, check)));
+    if (check.validated) CELLAR_TRY(note(check.name, VerifyCheck(table, check)));
   }
   for (const catalog::ForeignKey& key : table->foreign_keys) {
-    if (key.validated) CELLAR_TRY(note(VerifyForeignKey(table, key)));
+    if (key.validated) CELLAR_TRY(note(key.name, VerifyForeignKey(table, key)));
   }
   return Status();
 }
@@ -765,6 +773,9 @@ Status Ddl::VerifyForeignKey(const catalog::TablePtr& table, const catalog::Fore
                              RowBatch* row) {
   catalog::TablePtr referenced =
       key.referenced_table.value == 0 ? table : Catalog()->GetTable(key.referenced_table);
+  if (referenced == nullptr) {
+    return InternalError("table referenced by constraint \"{}\" is missing", key.name);
+  }
   const catalog::IndexDescriptor* found = nullptr;
   std::vector<size_t> order;
   for (const catalog::IndexDescriptor& index : referenced->indexes) {

@@ -155,7 +155,7 @@ Status Ddl::CreateRole(const ast::CreateRoleStmt& statement) {
     if (role.bypass_rls) return Denied("must be superuser to create bypassrls users");
     if (!MayManageRoles()) return Denied("permission denied to create role");
   }
-  if (s_.Roles().Find(role.name) != nullptr) {
+  if (s_.Roles().Find(role.name) != nullptr || s_.Roles().unreadable.contains(role.name)) {
     return SqlError(Code::kExists, sqlstate::kDuplicateObject, "role \"{}\" already exists",
                     role.name);
   }
@@ -265,7 +265,8 @@ Status Ddl::RenameRole(const ast::RenameStmt& statement) {
   if (role.oid == s_.user_oid) return UnsupportedError("current user cannot be renamed");
   CELLAR_TRY(CheckRoleName(role.name));
   CELLAR_TRY(CheckRoleName(statement.new_name));
-  if (s_.Roles().Find(statement.new_name) != nullptr) {
+  if (s_.Roles().Find(statement.new_name) != nullptr ||
+      s_.Roles().unreadable.contains(statement.new_name)) {
     return SqlError(Code::kExists, sqlstate::kDuplicateObject, "role \"{}\" already exists",
                     statement.new_name);
   }

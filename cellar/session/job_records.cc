@@ -1,4 +1,7 @@
 // Jobs as they are stored.
+#include <algorithm>
+#include <set>
+
 #include "cellar/codec/key.h"
 #include "cellar/kv/engine.h"
 #include "cellar/session/jobs.h"
@@ -32,7 +35,17 @@ Status AddRecord(std::string_view bytes, std::vector<Job>* jobs) {
   return Status();
 }
 
-Result<std::vector<Job>> ReadRecords(kv::Engine* engine, const codec::KeyRange& range) {
+// Of the key of a record; 0: of none.
+uint64_t JobOf(std::string_view key) {
+  key.remove_prefix(std::min(key.size(), codec::SystemPrefix("job").size()));
+  const Result<uint64_t> id = codec::TakeKeyUint(&key);
+  return id.ok() ? *id : 0;
+}
+
+// `unreadable`: is told of jobs that have a record that does not read, and that are left out;
+// null: such a record is an error.
+Result<std::vector<Job>> ReadRecords(kv::Engine* engine, const codec::KeyRange& range,
+                                     std::set<uint64_t>* unreadable) {
   kv::TransactionOptions options;
   options.read_only = true;
   std::unique_ptr<kv::Transaction> reader = engine->Begin(options);
@@ -43,7 +56,17 @@ Result<std::vector<Job>> ReadRecords(kv::Engine* engine, const codec::KeyRange& 
   while (true) {
     CELLAR_TRY_ASSIGN(bool more, cursor->NextBlock(&block));
     if (!more) return jobs;
-    for (size_t i = 0; i < block.size(); ++i) CELLAR_TRY(AddRecord(block.value(i), &jobs));
+    for (size_t i = 0; i < block.size(); ++i) {
+      const uint64_t id = JobOf(block.key(i));
+      if (unreadable != nullptr && unreadable->contains(id)) continue;
+      Status status = AddRecord(block.value(i), &jobs);
+      if (unreadable == nullptr || status.code() != Code::kCorruption) {
+        CELLAR_TRY(std::move(status));
+        continue;
+      }
+      unreadable->insert(id);
+      if (!jobs.empty() && jobs.back().id == id) jobs.pop_back();
+    }
   }
 }
 
@@ -196,14 +219,25 @@ const char* JobStepName(const Job& job) {
 }
 
 Result<std::vector<Job>> ReadJobs(kv::Engine* engine) {
-  return ReadRecords(engine, codec::PrefixRange(codec::SystemPrefix("job")));
+  std::set<uint64_t> unreadable;
+  return ReadRecords(engine, codec::PrefixRange(codec::SystemPrefix("job")), &unreadable);
+}
+
+Status CheckJobRecords(kv::Engine* engine, std::vector<std::string>* findings) {
+  std::set<uint64_t> unreadable;
+  const codec::KeyRange all = codec::PrefixRange(codec::SystemPrefix("job"));
+  CELLAR_TRY(ReadRecords(engine, all, &unreadable).status());
+  for (const uint64_t id : unreadable) {
+    findings->push_back(fmt::format("the record of job {} does not read", id));
+  }
+  return Status();
 }
 
 Result<std::optional<Job>> ReadJob(kv::Engine* engine, uint64_t id) {
   codec::KeyRange range;
   range.start = JobKey(id);
   range.end = JobKey(id + 1);
-  CELLAR_TRY_ASSIGN(std::vector<Job> jobs, ReadRecords(engine, range));
+  CELLAR_TRY_ASSIGN(std::vector<Job> jobs, ReadRecords(engine, range, nullptr));
   if (jobs.empty()) return std::optional<Job>();
   return std::optional<Job>(std::move(jobs.front()));
 }

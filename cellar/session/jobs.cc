@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/catalog/unreadable.h"
 #include "cellar/codec/key.h"
 #include "cellar/session/ddl.h"
 #include "cellar/session/job_pace.h"
@@ -201,7 +202,7 @@ void JobService::Run() {
     bool left = !jobs.ok();
     if (jobs.ok()) {
       for (Job& job : *jobs) {
-        if (job.ended()) continue;
+        if (job.ended() || IsUnreadableTable(job)) continue;
         const auto at = not_before_.find(job.id);
         if (at == not_before_.end() || at->second <= Clock::now()) Work(std::move(job));
       }
@@ -216,6 +217,11 @@ void JobService::Run() {
     if (stopping_) return;
     woken_ = false;
   }
+}
+
+// Then the job rests: nothing is known of what it would change.
+bool JobService::IsUnreadableTable(const Job& job) const {
+  return catalog::IsUnreadable(*database_->impl()->catalog->Current(), job.table.value);
 }
 
 void JobService::Work(Job job) {
@@ -503,6 +509,7 @@ Status JobService::EndOldBuilds() {
   CELLAR_TRY_ASSIGN(std::vector<Job> jobs, ReadJobs(database_->impl()->engine.get()));
   for (Job& job : jobs) {
     if (job.kind != JobKind::kOldBuild || job.ended() || job.detached) continue;
+    if (IsUnreadableTable(job)) continue;
     job.state = JobState::kUndoing;
     job.error = SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
                          "{} was being built by another version", job.object);

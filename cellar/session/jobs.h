@@ -83,7 +83,9 @@ const char* JobKindName(JobKind kind);
 const char* JobStateName(JobState state);
 const char* JobStepName(const Job& job);
 // By id.
+// Those whose records do not read are left out; CheckJobRecords tells them, in words.
 Result<std::vector<Job>> ReadJobs(kv::Engine* engine);
+Status CheckJobRecords(kv::Engine* engine, std::vector<std::string>* findings);
 // nullopt: there is none.
 Result<std::optional<Job>> ReadJob(kv::Engine* engine, uint64_t id);
 
@@ -139,6 +141,7 @@ class JobService {
   Status Build(Job* job);
   // Those of an older version end before anybody writes.
   Status EndOldBuilds();
+  bool IsUnreadableTable(const Job& job) const;
   // What builds and rewrites have in common: steps until all rows are read, more of them until
   // writers leave little, and the last one. `step`: one commit, which adds rows to what is made.
   struct StepSize {

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/catalog/unreadable.h"
 #include "cellar/codec/key.h"
 
 namespace cellar::session {
@@ -236,9 +237,23 @@ void RoleSet::Remove(uint32_t oid) {
   roles_.erase(at);
 }
 
+namespace {
+
+Status UnreadableRole(std::string_view name) {
+  return SqlError(Code::kCorruption, sqlstate::kDataCorrupted,
+                  "the record of role \"{}\" is unreadable", name)
+      .WithHint(
+          "Other roles are not concerned. Its name and what it owns stay as they are; a backup has "
+          "the record.");
+}
+
+}  // namespace
+
 const Role* RoleSet::Find(std::string_view name) const {
   auto at = names_.find(name);
-  return at == names_.end() ? nullptr : FindByOid(at->second);
+  if (at != names_.end()) return FindByOid(at->second);
+  if (unreadable.contains(name)) catalog::NoteUnreadableMet(UnreadableRole(name));
+  return nullptr;
 }
 
 const Role* RoleSet::FindByOid(uint32_t oid) const {
@@ -335,16 +350,22 @@ Result<std::shared_ptr<RoleSet>> RoleStore::Read(kv::Transaction* transaction) {
               }
               return word == "set" && DecodeSetting(line, &roles->shared_settings);
             });
-        if (!reads) return CorruptionError("the record that all roles share does not read");
+        if (!reads) roles->unreadable.insert("");
         continue;
       }
-      CELLAR_TRY_ASSIGN(Role role, Decode(name, block.value(i)));
+      Result<Role> decoded = Decode(name, block.value(i));
+      if (!decoded.ok()) {
+        roles->unreadable.insert(std::move(name));
+        continue;
+      }
+      Role role = std::move(decoded).value();
       roles->next_oid = std::max(roles->next_oid, role.oid + 1);
       roles->Put(std::move(role));
     }
   }
   // It is not written before it is changed.
-  if (roles->FindByOid(kBootstrapRole) == nullptr && roles->Find("cellar") == nullptr) {
+  if (roles->FindByOid(kBootstrapRole) == nullptr && roles->Find("cellar") == nullptr &&
+      !roles->unreadable.contains("cellar")) {
     Role first;
     first.name = "cellar";
     first.can_login = first.superuser = first.create_db = first.create_role = true;
@@ -388,7 +409,21 @@ Status RoleStore::Erase(const Role& role, kv::Transaction* transaction) {
   return transaction->Delete(RecordKey(role.name));
 }
 
+Status CheckRoleRecords(kv::Transaction* transaction, std::vector<std::string>* findings) {
+  CELLAR_TRY_ASSIGN(const std::shared_ptr<RoleSet> roles, RoleStore::Read(transaction));
+  for (const std::string& name : roles->unreadable) {
+    findings->push_back(name.empty()
+                            ? "the record that all roles share does not read"
+                            : fmt::format("the record of role \"{}\" does not read", name));
+  }
+  return Status();
+}
+
 Status RoleStore::WriteShared(const RoleSet& roles, kv::Transaction* transaction) {
+  if (roles.unreadable.contains("")) {
+    return SqlError(Code::kCorruption, sqlstate::kDataCorrupted,
+                    "the record that all roles share is unreadable");
+  }
   std::string record = fmt::format("2\nversion {}\nnext {}\n", roles.version, roles.next_oid);
   EncodeSettings(roles.shared_settings, &record);
   return transaction->Put(RecordKey(""), record);

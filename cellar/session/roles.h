@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -82,7 +83,10 @@ class RoleSet {
   uint64_t version = 0;
   uint32_t next_oid = kFirstUserRole;
   std::vector<RoleSettings> shared_settings;  // of all roles
-  void Put(Role role);                        // by oid; a changed name is followed
+  // Roles whose records do not read: nobody is one of them, and their names are taken. "": the
+  // record that all share, without which roles are not changed.
+  std::set<std::string, std::less<>> unreadable;
+  void Put(Role role);  // by oid; a changed name is followed
   void Remove(uint32_t oid);
 
  private:
@@ -123,5 +127,8 @@ class RoleStore {
   RoleSetPtr current_;
   std::atomic<uint64_t> generation_{1};
 };
+
+// CHECK of the records of roles: a finding, in words, for each that does not read.
+Status CheckRoleRecords(kv::Transaction* transaction, std::vector<std::string>* findings);
 
 }  // namespace cellar::session

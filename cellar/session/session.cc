@@ -7,6 +7,7 @@
 
 #include "cellar/base/check.h"
 #include "cellar/base/sqlstate.h"
+#include "cellar/catalog/unreadable.h"
 #include "cellar/session/error_values.h"
 #include "cellar/session/session_internal.h"
 #include "cellar/sql/expr/reg_text.h"
@@ -126,6 +127,7 @@ void SliceBatch(const RowBatch& from, size_t start, size_t end, RowBatch* to) {
 
 StatementScope::StatementScope(Session::Impl* session, ResultSink* sink) : session_(session) {
   session->current_sink = sink;
+  catalog::ForgetUnreadableMet();
   // A request to cancel that came while nothing was running is for nothing.
   if (!session->db->shutting_down.load(std::memory_order_relaxed)) session->cancel.Clear();
   const int64_t timeout = session->settings.hot().statement_timeout_ms;
@@ -625,7 +627,10 @@ Status Session::Impl::ExecuteSimple(std::string_view text, ResultSink* sink) {
       if (!alone || watch.touched() || TooLong(began) || !RetryAfter(status, attempt)) break;
       ++conflicts;
     }
-    if (!status.ok()) return AddPosition(HideValues(this, std::move(status)), text);
+    if (!status.ok()) {
+      status = catalog::ExplainUnreadable(std::move(status));
+      return AddPosition(HideValues(this, std::move(status)), text);
+    }
     CELLAR_TRY(SendParameterChanges(sink));
     // In a transaction of several statements the tags come as the statements end, as in PostgreSQL.
     CELLAR_TRY(sink->OnComplete(tag));
@@ -675,11 +680,12 @@ Result<std::unique_ptr<Session>> Session::Open(Database* database, const Session
   std::unique_ptr<Session> session(new Session);  // NOLINT: private constructor
   session->impl_ = std::make_unique<Impl>(db, options);
   Impl& impl = *session->impl_;
+  catalog::ForgetUnreadableMet();
   catalog::NamespacePtr space =
       db->catalog->Current()->FindNamespace(catalog::kRootNamespace, options.database);
   if (space == nullptr) {
-    return SqlError(Code::kNotFound, sqlstate::kInvalidCatalogName,
-                    "database \"{}\" does not exist", options.database);
+    return catalog::ExplainUnreadable(SqlError(Code::kNotFound, sqlstate::kInvalidCatalogName,
+                                               "database \"{}\" does not exist", options.database));
   }
   impl.database_id = space->id;
   CELLAR_TRY(impl.settings.SetDefault("session_authorization", options.user));
@@ -753,7 +759,7 @@ Status Session::Parse(const std::string& name, std::string_view text,
     impl.statements[name] = std::move(prepared);
     return Status();
   };
-  Status status = run();
+  Status status = catalog::ExplainUnreadable(run());
   if (!status.ok()) impl.Fail();
   return status;
 }
@@ -931,7 +937,8 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
     std::string text;
     if (auto at = impl.portals.find(name); at != impl.portals.end())
       text = at->second->prepared->text;
-    Status status = impl.AddPosition(HideValues(&impl, outcome.status()), text);
+    Status status = catalog::ExplainUnreadable(outcome.status());
+    status = impl.AddPosition(HideValues(&impl, std::move(status)), text);
     impl.Fail();
     return status;
   }

@@ -25,7 +25,7 @@ int64_t BootMicros() {
 StoreClock::StoreClock(kv::Engine* engine, std::function<int64_t()> boot_micros)
     : engine_(engine), boot_micros_(boot_micros ? std::move(boot_micros) : BootMicros) {}
 
-Status StoreClock::Load() {
+Status StoreClock::Load(int64_t least) {
   kv::TransactionOptions options;
   options.read_only = true;
   std::unique_ptr<kv::Transaction> reader = engine_->Begin(options);
@@ -35,9 +35,10 @@ Status StoreClock::Load() {
     const std::string_view text = value.view();
     const char* end = text.data() + text.size();
     if (std::from_chars(text.data(), end, base_).ptr != end || base_ < 0) {
-      return CorruptionError("the store's clock does not read");
+      base_ = 0;  // the bin's objects say more
     }
   }
+  base_ = std::max(base_, least);
   saved_ = base_;
   opened_ = boot_micros_();
   return Status();

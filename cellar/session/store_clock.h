@@ -16,8 +16,9 @@ class StoreClock {
   // `boot_micros`: a clock that only grows, while this process runs; null: the system's.
   explicit StoreClock(kv::Engine* engine, std::function<int64_t()> boot_micros = {});
 
-  // Goes on from the last saved time. Call it once, before anything else.
-  Status Load();
+  // Goes on from the last saved time, and where that does not read from `least`: a time that has
+  // been, so that nothing is deleted early. Call it once, before anything else.
+  Status Load(int64_t least = 0);
   // Microseconds. After a crash up to the time since the last Save may come again.
   int64_t Ticks() const;
   // Cost: an engine commit.

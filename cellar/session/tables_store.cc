@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/catalog/unreadable.h"
 #include "cellar/session/tables_internal.h"
 
 namespace cellar::session {
@@ -50,12 +51,13 @@ Result<KnownTable*> Worker::Find(catalog::TableId id) {
       known.epoch == s->access_epoch) {
     return &known;
   }
+  catalog::ForgetUnreadableMet();
   const catalog::TablePtr table = catalog->GetTable(id);
   if (table == nullptr || table->kind != catalog::RelationKind::kTable) {
     const std::string path =
         known.schema == nullptr ? std::to_string(id.value) : known.schema->path;
     tables.erase(id.value);
-    return NoTable(path);
+    return catalog::ExplainUnreadable(NoTable(path));
   }
   catalog::NamespaceId database = table->parent;
   catalog::NamespacePtr space = catalog->GetNamespace(database);
@@ -209,14 +211,15 @@ Result<std::shared_ptr<cellar::Table>> Store::OpenTable(std::string_view path) {
   }
   CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(this, {}));
   const catalog::SnapshotPtr catalog = lease->s->CurrentCatalog();
+  catalog::ForgetUnreadableMet();
   catalog::NamespaceId parent = catalog::kRootNamespace;
   for (size_t i = 0; i + 1 < names.size(); ++i) {
     const catalog::NamespacePtr space = catalog->FindNamespace(parent, names[i]);
-    if (space == nullptr) return NoTable(path);
+    if (space == nullptr) return catalog::ExplainUnreadable(NoTable(path));
     parent = space->id;
   }
   const catalog::TablePtr table = catalog->FindTable(parent, names.back());
-  if (table == nullptr) return NoTable(path);
+  if (table == nullptr) return catalog::ExplainUnreadable(NoTable(path));
   if (table->kind != catalog::RelationKind::kTable) {
     return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not a table", path);
   }

@@ -17,6 +17,7 @@
 #include <set>
 
 #include "cellar/catalog/records_check.h"
+#include "cellar/catalog/unreadable.h"
 #include "cellar/table/backfill.h"
 #include "cellar/table/check_forms.h"
 #include "cellar/table/check_pages.h"
@@ -123,6 +124,9 @@ class Checker {
         sums_(sums),
         findings_(findings),
         forms_(&compiled) {}
+
+  // Pages that do not read, after Run.
+  uint64_t unread_pages() const { return pages_ == nullptr ? 0 : pages_->unread_pages(); }
 
   Status Run(uint64_t* rows) {
     CELLAR_TRY_ASSIGN(whole_, compiled_.Scan(compiled_.primary().index->id, compiled_.living_ids(),
@@ -569,6 +573,8 @@ Status CheckKeys(const catalog::CatalogSnapshot& catalog, kv::Transaction* trans
   for (const TablePtr& table : catalog.ListDroppedTables()) {
     known.insert(table->storage_id().value);
   }
+  const std::vector<catalog::UnreadableObject> unreadable = catalog::ListUnreadable(catalog);
+  for (const catalog::UnreadableObject& object : unreadable) known.insert(object.id);
   codec::KeyRange rest{std::string(1, '\x01'), ""};  // system records begin with 00
   while (true) {
     if (options.cancel != nullptr) CELLAR_TRY(options.cancel->Check());
@@ -583,10 +589,12 @@ Status CheckKeys(const catalog::CatalogSnapshot& catalog, kv::Transaction* trans
       continue;
     }
     if (known.count(*id) == 0) {
-      findings->push_back({"", "",
-                           fmt::format("keys of table {}, which is not in the catalog, the first "
-                                       "is {}",
-                                       *id, codec::PrintKey(*first))});
+      findings->push_back(
+          {"", "",
+           fmt::format("keys of table {}, which {}, the first is {}", *id,
+                       unreadable.empty() ? "is not in the catalog"
+                                          : "no descriptor that reads has in the catalog",
+                       codec::PrintKey(*first))});
     }
     rest.start = codec::PrefixRange(codec::TablePrefix(codec::TableId{*id})).end;
   }
@@ -674,6 +682,31 @@ Status CheckRowIds(AccessContext* context, const TablePtr& table, const Compiled
   return Status();
 }
 
+// *unread_pages: of how many pages nothing is known.
+Status CheckTable(const TablePtr& table, kv::Transaction* transaction, const CheckOptions& options,
+                  uint64_t* rows, uint64_t* unread_pages, std::vector<CheckFinding>* findings) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
+  AccessContext context;
+  context.transaction = transaction;
+  context.cancel = options.cancel;
+  context.mode = kv::ReadMode::kSnapshot;
+  std::vector<CheckFinding> found;
+  if (options.mode != CheckMode::kFull) {
+    Checker checker(*compiled, &context, true, &found);
+    CELLAR_TRY(checker.Run(rows));
+    *unread_pages = checker.unread_pages();
+    CELLAR_TRY(CheckRowIds(&context, table, *compiled, &found));
+    if (options.mode == CheckMode::kFast || found.empty()) {
+      findings->insert(findings->end(), found.begin(), found.end());
+      return Status();
+    }
+  }
+  Checker checker(*compiled, &context, false, findings);
+  CELLAR_TRY(checker.Run(rows));
+  *unread_pages = checker.unread_pages();
+  return CheckRowIds(&context, table, *compiled, findings);
+}
+
 }  // namespace
 
 Status RepairTable(const TablePtr& table, kv::Transaction* transaction, const CheckOptions& options,
@@ -687,8 +720,8 @@ Status RepairTable(const TablePtr& table, kv::Transaction* transaction, const Ch
                                        table->name, codec::PrintKey(*first)));
   }
   std::vector<CheckFinding> findings;
-  uint64_t rows = 0;
-  CELLAR_TRY(CheckTable(table, transaction, options, &rows, &findings));
+  uint64_t rows = 0, unread_pages = 0;
+  CELLAR_TRY(CheckTable(table, transaction, options, &rows, &unread_pages, &findings));
   AccessContext context;
   context.transaction = transaction;
   context.cancel = options.cancel;
@@ -712,6 +745,12 @@ Status RepairTable(const TablePtr& table, kv::Transaction* transaction, const Ch
     report->done.push_back(
         fmt::format("table {}: {}; it is {} now", table->name, problem, greatest + 1));
   }
+  if (unread_pages != 0) {
+    report->left.push_back(
+        fmt::format("table {}: not counted, {} of its pages {} not read, and {} rows are elsewhere",
+                    table->name, unread_pages, unread_pages == 1 ? "does" : "do", rows));
+    return Status();
+  }
   const Result<std::optional<TableUsage>> usage = UsageOf(*table, transaction);
   if (usage.status().code() != Code::kCorruption) CELLAR_TRY(usage.status());
   if (usage.ok() && *usage && (*usage)->rows == static_cast<int64_t>(rows)) return Status();
@@ -730,22 +769,8 @@ Status RepairTable(const TablePtr& table, kv::Transaction* transaction, const Ch
 
 Status CheckTable(const TablePtr& table, kv::Transaction* transaction, const CheckOptions& options,
                   uint64_t* rows, std::vector<CheckFinding>* findings) {
-  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
-  AccessContext context;
-  context.transaction = transaction;
-  context.cancel = options.cancel;
-  context.mode = kv::ReadMode::kSnapshot;
-  std::vector<CheckFinding> found;
-  if (options.mode != CheckMode::kFull) {
-    CELLAR_TRY(Checker(*compiled, &context, true, &found).Run(rows));
-    CELLAR_TRY(CheckRowIds(&context, table, *compiled, &found));
-    if (options.mode == CheckMode::kFast || found.empty()) {
-      findings->insert(findings->end(), found.begin(), found.end());
-      return Status();
-    }
-  }
-  CELLAR_TRY(Checker(*compiled, &context, false, findings).Run(rows));
-  return CheckRowIds(&context, table, *compiled, findings);
+  uint64_t unread_pages = 0;
+  return CheckTable(table, transaction, options, rows, &unread_pages, findings);
 }
 
 }  // namespace cellar::table

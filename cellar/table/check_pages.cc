@@ -170,6 +170,7 @@ Status PageCheck::CheckPage(const RawPage& page, std::string_view end) {
   if (const Status status = Examine(page); !status.ok()) {
     if (status.code() != Code::kCorruption) return status;
     FindInPage(page, end, status.message());
+    ++unread_pages_;
     MarkDamaged(page.boundary, end);
     return TakeDelta(end, false, false);
   }

@@ -44,6 +44,8 @@ class PageCheck {
   // After Run: does the RowRef lie where nothing is known of the rows?
   bool IsDamaged(std::string_view ref) const;
   bool found_damage() const { return !damaged_.empty(); }
+  // Pages of which nothing is known, so that the rows they hold are neither there nor gone.
+  uint64_t unread_pages() const { return unread_pages_; }
 
  private:
   struct RawPage {
@@ -84,6 +86,7 @@ class PageCheck {
   const Sink sink_;
   std::unique_ptr<kv::Cursor> page_cursor_, delta_cursor_;
   std::vector<std::pair<std::string, std::string>> damaged_;  // ascending, disjoint
+  uint64_t unread_pages_ = 0;
 
   kv::Block block_;
   size_t block_at_ = 0;

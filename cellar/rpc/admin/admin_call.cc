@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/catalog/unreadable.h"
 #include "cellar/session/catalog_of.h"
 #include "cellar/session/discarding_sink.h"
 #include "cellar/session/markers.h"
@@ -191,25 +192,27 @@ Result<uint64_t> AdminCall::RunOrLeave(const std::string& statement, bool wait,
 
 Result<catalog::NamespacePtr> AdminCall::FindNamespace(const Place& place) {
   const catalog::SnapshotPtr catalog = Catalog();
+  catalog::ForgetUnreadableMet();
   catalog::NamespacePtr space = catalog->FindNamespace(catalog::kRootNamespace, place.database);
   if (space == nullptr) {
-    return SqlError(Code::kNotFound, sqlstate::kInvalidCatalogName,
-                    "database \"{}\" does not exist", place.database);
+    return catalog::ExplainUnreadable(SqlError(Code::kNotFound, sqlstate::kInvalidCatalogName,
+                                               "database \"{}\" does not exist", place.database));
   }
   if (place.schema.empty() || place.schema == "public") return space;
   space = catalog->FindNamespace(space->id, place.schema);
   if (space != nullptr) return space;
-  return SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist",
-                  place.schema);
+  return catalog::ExplainUnreadable(SqlError(Code::kNotFound, sqlstate::kInvalidSchemaName,
+                                             "schema \"{}\" does not exist", place.schema));
 }
 
 Result<catalog::TablePtr> AdminCall::FindRelation(const Place& place) {
   CELLAR_TRY_ASSIGN(const catalog::NamespacePtr space, FindNamespace(place));
   catalog::TablePtr table = Catalog()->FindTable(space->id, place.name);
   if (table != nullptr) return table;
-  return SqlError(Code::kNotFound, sqlstate::kUndefinedTable, "relation \"{}\" does not exist",
-                  place.schema == "public" ? place.name : place.schema + "." + place.name)
-      .WithTable(place.schema, place.name);
+  Status missing =
+      SqlError(Code::kNotFound, sqlstate::kUndefinedTable, "relation \"{}\" does not exist",
+               place.schema == "public" ? place.name : place.schema + "." + place.name);
+  return catalog::ExplainUnreadable(std::move(missing).WithTable(place.schema, place.name));
 }
 
 Status AdminCall::CheckVersion(uint64_t expected, uint64_t version) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/catalog/unreadable.h"
 #include "cellar/sql/plan/planner.h"
 
 namespace cellar::sql {
@@ -18,29 +19,30 @@ std::optional<catalog::NamespaceId> FindSchema(const catalog::CatalogSnapshot& c
   return found->id;
 }
 
-catalog::TablePtr FindRelation(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
-                               std::string_view schema, std::string_view name) {
-  if (!schema.empty()) {
-    std::optional<catalog::NamespaceId> space = FindSchema(catalog, scope, schema);
-    return space.has_value() ? catalog.FindTable(*space, name) : nullptr;
-  }
-  if (scope.temporary.value != 0) {
-    if (catalog::TablePtr table = catalog.FindTable(scope.temporary, name)) return table;
-  }
-  for (const std::string& entry : scope.search_path) {
-    std::optional<catalog::NamespaceId> space = FindSchema(catalog, scope, entry);
-    if (!space.has_value()) continue;
-    if (catalog::TablePtr table = catalog.FindTable(*space, name)) return table;
-  }
-  return nullptr;
-}
-
 namespace {
+
+// Is the name in a schema that cannot be looked into, or that of something unreadable? Then what is
+// farther along the path is not what was meant.
+bool IsHidden(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
+              const std::string& schema, std::string_view name) {
+  std::optional<catalog::NamespaceId> space = FindSchema(catalog, scope, schema);
+  if (!space.has_value()) {
+    const uint64_t id =
+        catalog::FindUnreadable(catalog, scope.database, schema, catalog::NameKind::kNamespace);
+    if (id == 0) return false;
+    space = catalog::NamespaceId{id};
+    if (catalog.FindTable(*space, name) != nullptr || catalog.FindType(*space, name) != nullptr ||
+        catalog.FindCollation(*space, name) != nullptr) {
+      return true;
+    }
+  }
+  return catalog::FindUnreadable(catalog, *space, name, catalog::NameKind::kRelation) != 0;
+}
 
 // The first that `find` finds in the schema named, or along the search path.
 template <typename Find>
 catalog::TablePtr FindAlong(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
-                            std::string_view schema, Find&& find) {
+                            std::string_view schema, std::string_view name, Find&& find) {
   if (!schema.empty()) {
     std::optional<catalog::NamespaceId> space = FindSchema(catalog, scope, schema);
     return space.has_value() ? find(*space) : nullptr;
@@ -48,25 +50,33 @@ catalog::TablePtr FindAlong(const catalog::CatalogSnapshot& catalog, const NameS
   if (scope.temporary.value != 0) {
     if (catalog::TablePtr found = find(scope.temporary)) return found;
   }
+  const bool damaged = catalog::HasUnreadable(catalog);
   for (const std::string& entry : scope.search_path) {
     std::optional<catalog::NamespaceId> space = FindSchema(catalog, scope, entry);
-    if (!space.has_value()) continue;
-    if (catalog::TablePtr found = find(*space)) return found;
+    catalog::TablePtr found = space.has_value() ? find(*space) : nullptr;
+    if (found != nullptr) return found;
+    if (damaged && IsHidden(catalog, scope, entry, name)) return nullptr;
   }
   return nullptr;
 }
 
 }  // namespace
 
+catalog::TablePtr FindRelation(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
+                               std::string_view schema, std::string_view name) {
+  return FindAlong(catalog, scope, schema, name,
+                   [&](catalog::NamespaceId space) { return catalog.FindTable(space, name); });
+}
+
 catalog::TablePtr FindType(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
                            std::string_view schema, std::string_view name) {
-  return FindAlong(catalog, scope, schema,
+  return FindAlong(catalog, scope, schema, name,
                    [&](catalog::NamespaceId space) { return catalog.FindType(space, name); });
 }
 
 catalog::TablePtr FindCollation(const catalog::CatalogSnapshot& catalog, const NameScope& scope,
                                 std::string_view schema, std::string_view name) {
-  return FindAlong(catalog, scope, schema,
+  return FindAlong(catalog, scope, schema, name,
                    [&](catalog::NamespaceId space) { return catalog.FindCollation(space, name); });
 }
 
