@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <random>
 
+#include "cellar/base/crc32c.h"
 #include "cellar/codec/page_bytes.h"
 #include "cellar/codec/random_values.h"
 #include "cellar/types/numeric.h"
@@ -689,6 +691,21 @@ TEST(PageCodes, BothVersionsOfTheLoopsAgreeWithSingleCodes) {
         }
       }
     }
+  }
+}
+
+// Long runs are summed in three lanes, short ones by one.
+TEST(Crc32cTest, IsThatOfTheBytesHoweverTheyAreDivided) {
+  EXPECT_EQ(Crc32c("123456789"), 0xE3069283u);  // the check value of CRC-32C
+  std::mt19937 random(1);
+  std::string bytes;
+  for (int i = 0; i < 20000; ++i) bytes.push_back(static_cast<char>(random()));
+  for (int i = 0; i < 200; ++i) {
+    const size_t begin = random() % 100, size = random() % (bytes.size() - begin);
+    const std::string_view whole = std::string_view(bytes).substr(begin, size);
+    uint32_t pieces = 0;
+    for (size_t at = 0; at < size; at += 700) pieces = Crc32c(whole.substr(at, 700), pieces);
+    ASSERT_EQ(Crc32c(whole), pieces) << size;
   }
 }
 

@@ -123,7 +123,7 @@ Status PageMerge::LoadPage() {
   open_.cached.reset();
   ++from_cursor_;
   context_->stats.bytes_read += key.size() + value.size();
-  if (Status status = open_.view.Parse(value); !status.ok()) {
+  if (Status status = ParsePage(context_, *table_, value, &open_.view); !status.ok()) {
     return DamagedPage(*table_, open_.boundary, status);
   }
   if (options_.fill_cache) OfferPage(context_, *table_, key, open_.boundary);

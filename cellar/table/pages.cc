@@ -66,7 +66,7 @@ Result<bool> OpenPageBelow(AccessContext* context, const CompiledTable& table, s
   page->boundary = boundary;
   page->pin.Assign(block.value(0));
   context->stats.bytes_read += block.bytes();
-  CELLAR_TRY(page->view.Parse(page->pin.view()));
+  CELLAR_TRY(ParsePage(context, table, page->pin.view(), &page->view));
   if (!page->view.Covers(ref)) return CorruptionError("its keys end too early");
   return true;
 }
@@ -84,6 +84,14 @@ static void KeepPage(AccessContext* context, const CompiledTable& table, OpenPag
   directory.Keep(page->boundary, context->transaction->snapshot_version(), std::move(kept));
 }
 
+Status ParsePage(AccessContext* context, const CompiledTable& table, std::string_view bytes,
+                 codec::PageView* view) {
+  const std::shared_ptr<PageCache>& cache = context->DirectoryOf(table).cache();
+  if (cache != nullptr) return cache->Open(bytes, view);
+  CELLAR_TRY(view->Parse(bytes));
+  return view->VerifyChecksum();
+}
+
 void OfferPage(AccessContext* context, const CompiledTable& table, std::string_view page_key,
                std::string_view boundary) {
   PageDirectory& directory = context->DirectoryOf(table);
@@ -91,7 +99,9 @@ void OfferPage(AccessContext* context, const CompiledTable& table, std::string_v
   OpenPage again;
   // An error is the next reader's: this one has the page.
   Result<bool> found = context->transaction->Get(page_key, &again.pin, kv::ReadMode::kSnapshot);
-  if (!found.ok() || !*found || !again.view.Parse(again.pin.view()).ok()) return;
+  if (!found.ok() || !*found || !ParsePage(context, table, again.pin.view(), &again.view).ok()) {
+    return;
+  }
   again.boundary = boundary;
   KeepPage(context, table, &again);
 }
@@ -220,7 +230,8 @@ Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std:
     AppendPageKey(table, page->boundary, &key);
     CELLAR_TRY_ASSIGN(const bool found, context->Get(key, &page->pin, kv::ReadMode::kSnapshot));
     if (found) {
-      if (Status status = page->view.Parse(page->pin.view()); !status.ok()) {
+      Status status = ParsePage(context, table, page->pin.view(), &page->view);
+      if (!status.ok()) {
         return DamagedPage(table, page->boundary, status);
       }
       if (page->view.Covers(ref)) {
@@ -377,7 +388,8 @@ Status RowFetcher::FetchFromPages(AccessContext* context, const CompiledTable& t
         continue;
       }
       pages_[i]->pin = std::move(pins[at]);
-      if (Status status = pages_[i]->view.Parse(pages_[i]->pin.view()); !status.ok()) {
+      Status status = ParsePage(context, table, pages_[i]->pin.view(), &pages_[i]->view);
+      if (!status.ok()) {
         return DamagedPage(table, pages_[i]->boundary, status);
       }
       KeepPage(context, table, pages_[i].get());

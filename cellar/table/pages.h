@@ -25,6 +25,9 @@ struct OpenPage {
   codec::PageView view;
 };
 
+// Parses the bytes of a page that were just read, and sees to their checksum. Errors: kCorruption.
+Status ParsePage(AccessContext* context, const CompiledTable& table, std::string_view bytes,
+                 codec::PageView* view);
 // A scan has read a page through its cursor: if there is room, it is read once more, to be kept at
 // hand. Cost: a Get of a page just read.
 void OfferPage(AccessContext* context, const CompiledTable& table, std::string_view page_key,
