@@ -440,7 +440,7 @@ Status Physical::EstimateLeaves(JoinTree* tree, const Request& wanted) {
       leaf.table_rows = TableRows(*get.table);
       NoteDistinct(get, leaf.table_rows);
       Request request;
-      request.needed = wanted.needed;
+      request.needed = Expand(wanted.needed);
       AccessPath path = ChoosePath(get, leaf.conditions, request);
       leaf.rows = path.rows;
       leaf.cost = path.full_cost;
@@ -450,7 +450,7 @@ Status Physical::EstimateLeaves(JoinTree* tree, const Request& wanted) {
       leaf.table_rows = 10;
     } else {
       Request request;
-      request.needed = wanted.needed;
+      request.needed = Expand(wanted.needed);
       CELLAR_TRY_ASSIGN(Phys built,
                         Build(std::move(leaf.tree), std::move(leaf.conditions), request));
       leaf.rows = std::max(1.0, built.rows());
