@@ -50,11 +50,12 @@ void AppendClock(int hour, int minute, int second, int micros, std::string* out)
   internal::AppendFraction(micros, out);
 }
 
-// "+02", "-03:30", "+00:53:28".
+// "+02", "-03:30", "+00:53:28"; names of zones can give more than 99 hours.
 void AppendOffset(int east, std::string* out) {
-  const int seconds = std::abs(east);
+  const int seconds = std::abs(east), hours = seconds / 3600;
   out->push_back(east < 0 ? '-' : '+');
-  AppendTwo(seconds / 3600, out);
+  if (hours > 99) *out += fmt::format("{}", hours / 100);
+  AppendTwo(hours % 100, out);
   if (seconds % 3600 != 0) {
     out->push_back(':');
     AppendTwo(seconds / 60 % 60, out);

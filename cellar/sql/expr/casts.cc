@@ -159,10 +159,6 @@ std::string_view WithoutBlanks(std::string_view text) {
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
 }
-Result<Datum> TextToBpchar(EvalContext&, const Expr& call, Args a) {
-  if (call.type.modifier >= 0) return a[0];  // ApplyModifier strips after it has counted
-  return Datum::Bytes(WithoutBlanks(a[0].bytes()));
-}
 Result<Datum> BpcharToText(EvalContext&, const Expr&, Args a) {
   return Datum::Bytes(WithoutBlanks(a[0].bytes()));
 }
@@ -624,8 +620,8 @@ void RegisterCasts(Registry& r) {
   r.AddRelabel(varchar, text, kI);
   r.AddCast(bpchar, text, kI, BpcharToText);
   r.AddCast(bpchar, varchar, kI, WithModifier<BpcharToText>);
-  r.AddCast(text, bpchar, kI, WithModifier<TextToBpchar>);
-  r.AddCast(varchar, bpchar, kI, WithModifier<TextToBpchar>);
+  r.AddCast(text, bpchar, kI, WithModifier<Same>);
+  r.AddCast(varchar, bpchar, kI, WithModifier<Same>);
   r.AddRelabel(name, text, kI);
   r.AddRelabel(name, varchar, kA);
   r.AddCast(name, bpchar, kA, WithModifier<Same>);
