@@ -6,21 +6,26 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/sql/exec/foreign_keys.h"
 #include "cellar/sql/exec/operator.h"
+#include "cellar/sql/exec/row_checks.h"
 
 namespace cellar::sql::exec {
 namespace {
 
+const std::vector<CheckExpr> kNoChecks;
+
 class ModifyOperator : public Operator {
  public:
   ModifyOperator(const PlanNode& node, OperatorPtr child, const catalog::TablePtr& table,
-                 bool returning, const std::vector<ExprPtr>& returning_exprs, ExecState* state)
+                 const std::vector<CheckExpr>& checks, bool returning,
+                 const std::vector<ExprPtr>& returning_exprs, ExecState* state)
       : Operator(node, state),
         child_(std::move(child)),
         table_(table),
         returning_(returning),
         returning_exprs_(returning_exprs),
         returning_types_(TypesOf(returning_exprs)),
-        width_(LivingColumns(*table).size()) {}
+        width_(LivingColumns(*table).size()),
+        checks_(table, checks) {}
 
  protected:
   Status DoOpen() override {
@@ -39,29 +44,17 @@ class ModifyOperator : public Operator {
   }
   virtual Status Run() = 0;
 
-  Status Check(const std::vector<CheckExpr>& checks, const RowBatch& rows) {
-    if (checks.empty()) return Status();
-    if (check_evaluators_.empty()) {
-      for (const CheckExpr& check : checks) check_evaluators_.emplace_back(check.condition.get());
-    }
-    arena_.Reset();
-    context().set_arena(&arena_);
-    for (size_t i = 0; i < checks.size(); ++i) {
-      CELLAR_TRY_ASSIGN(
-          const ColumnVector* holds,
-          check_evaluators_[i].Eval(rows, Selection{nullptr, rows.size()}, context()));
-      for (size_t row = 0; row < rows.size(); ++row) {
-        if (holds->IsNull(row) || holds->ints()[row] != 0) continue;
-        return SqlError(Code::kConstraint, sqlstate::kCheckViolation,
-                        "new row for relation \"{}\" violates check constraint \"{}\"",
-                        table_->name, checks[i].name)
-            .WithDetail(fmt::format("Failing row contains {}.",
-                                    DescribeRow(*table_, rows, row, context().format)))
-            .WithTable("", table_->name)
-            .WithConstraint(checks[i].name);
-      }
-    }
-    return Status();
+  // Looks at NOT NULL and CHECK of rows that `write` will write. A row that breaks them is only met
+  // once those before it are written: one of them may break a unique constraint.
+  template <typename Write>
+  Status Check(const RowBatch& rows, Write&& write) {
+    Status broken;
+    CELLAR_TRY_ASSIGN(const size_t good, checks_.FirstBroken(rows, &state_, &broken));
+    if (good == rows.size()) return Status();
+    if (good > 0) CELLAR_TRY(write(good));
+    if (!broken.ok()) return broken;
+    CELLAR_TRY(write(good + 1));
+    return InternalError("a NULL in a column that is NOT NULL was written");
   }
 
   // Appends the RETURNING expressions over `rows`.
@@ -99,7 +92,7 @@ class ModifyOperator : public Operator {
   Arena arena_;
 
  private:
-  std::vector<Evaluator> check_evaluators_;
+  RowChecks checks_;
   bool done_ = false;
   size_t next_ = 0;
   RowBatch results_, out_;
@@ -109,8 +102,8 @@ class InsertOperator : public ModifyOperator {
  public:
   InsertOperator(const PlanNode& node, OperatorPtr child, ExecState* state)
       : ModifyOperator(node, std::move(child), node.As<InsertNode>().table,
-                       node.As<InsertNode>().returning, node.As<InsertNode>().returning_exprs,
-                       state),
+                       node.As<InsertNode>().checks, node.As<InsertNode>().returning,
+                       node.As<InsertNode>().returning_exprs, state),
         insert_(node.As<InsertNode>()) {
     for (const auto& [column, expr] : insert_.on_conflict.assignments)
       assignments_.emplace_back(expr.get());
@@ -132,8 +125,11 @@ class InsertOperator : public ModifyOperator {
       CELLAR_TRY(state_.CheckCancel());
       CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
       if (batch == nullptr) break;
-      CELLAR_TRY(Check(insert_.checks, *batch));
       table::InsertOutcome outcome;
+      CELLAR_TRY(Check(*batch, [&](size_t rows) {
+        RowBatch before = FirstRows(*batch, rows);
+        return state_.access().Insert(table_, &before, policy, &outcome);
+      }));
       CELLAR_TRY(state_.access().Insert(table_, batch, policy, &outcome));
       RowBatch excluded;
       if (policy.kind == table::ConflictPolicy::Kind::kReport)
@@ -221,7 +217,10 @@ class InsertOperator : public ModifyOperator {
     RowBatch stored;
     stored.Reset(LivingTypes(*table_));
     stored.AppendAll(new_rows);
-    CELLAR_TRY(Check(insert_.checks, stored));
+    CELLAR_TRY(Check(stored, [&](size_t rows) {
+      return state_.access().Update(table_, {refs.data(), rows}, FirstRows(old_rows, rows),
+                                    FirstRows(stored, rows));
+    }));
     CELLAR_TRY(state_.access().Update(table_, refs, old_rows, stored));
     references->Add(stored);
     if (!referenced->empty()) referenced->AddUpdated(old_rows, stored);
@@ -266,8 +265,8 @@ class UpdateOperator : public ModifyOperator {
  public:
   UpdateOperator(const PlanNode& node, OperatorPtr child, ExecState* state)
       : ModifyOperator(node, std::move(child), node.As<UpdateNode>().table,
-                       node.As<UpdateNode>().returning, node.As<UpdateNode>().returning_exprs,
-                       state),
+                       node.As<UpdateNode>().checks, node.As<UpdateNode>().returning,
+                       node.As<UpdateNode>().returning_exprs, state),
         update_(node.As<UpdateNode>()) {
     for (const auto& [column, expr] : update_.assignments) assignments_.emplace_back(expr.get());
   }
@@ -295,8 +294,11 @@ class UpdateOperator : public ModifyOperator {
             assignments_[i].Eval(*batch, Selection{nullptr, batch->size()}, context()));
         CopyColumn(*values, batch->size(), &new_rows.column(update_.assignments[i].first));
       }
-      CELLAR_TRY(Check(update_.checks, new_rows));
       const std::string_view* refs = batch->column(update_.row_ref).bytes();
+      CELLAR_TRY(Check(new_rows, [&](size_t rows) {
+        return state_.access().Update(table_, {refs, rows}, FirstRows(old_rows, rows),
+                                      FirstRows(new_rows, rows));
+      }));
       CELLAR_TRY(state_.access().Update(table_, {refs, batch->size()}, old_rows, new_rows));
       references.Add(new_rows);
       if (referenced) referenced->AddUpdated(old_rows, new_rows);
@@ -319,7 +321,7 @@ class UpdateOperator : public ModifyOperator {
 class DeleteOperator : public ModifyOperator {
  public:
   DeleteOperator(const PlanNode& node, OperatorPtr child, ExecState* state)
-      : ModifyOperator(node, std::move(child), node.As<DeleteNode>().table,
+      : ModifyOperator(node, std::move(child), node.As<DeleteNode>().table, kNoChecks,
                        node.As<DeleteNode>().returning, node.As<DeleteNode>().returning_exprs,
                        state),
         delete_(node.As<DeleteNode>()) {}

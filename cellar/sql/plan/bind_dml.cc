@@ -252,7 +252,12 @@ Result<ExprPtr> Binder::ColumnDefault(const catalog::TableDescriptor& table,
 }
 
 Status Binder::BindChecks(const catalog::TableDescriptor& table, std::vector<CheckExpr>* out) {
-  for (const catalog::CheckConstraint& check : table.checks) {
+  std::vector<const catalog::CheckConstraint*> by_name;
+  for (const catalog::CheckConstraint& check : table.checks) by_name.push_back(&check);
+  std::sort(by_name.begin(), by_name.end(),
+            [](const auto* a, const auto* b) { return a->name < b->name; });
+  for (const catalog::CheckConstraint* one : by_name) {
+    const catalog::CheckConstraint& check = *one;
     CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, ParseExpression(check.expression));
     CheckExpr bound;
     bound.name = check.name;
