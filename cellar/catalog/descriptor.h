@@ -130,7 +130,9 @@ struct IndexDescriptor {
   std::string predicate;         // SQL text; empty: every row has an entry
   uint32_t shards = 0;           // over which keys are spread by a hash; 0: not
   uint64_t job = 0;              // that builds or drops it; 0: none
+  bool deferrable = false;       // of a constraint: keys may be there twice within a statement
   std::string comment;
+  std::string constraint_comment;  // COMMENT ON CONSTRAINT
 };
 
 struct CheckConstraint {
@@ -138,6 +140,7 @@ struct CheckConstraint {
   std::string expression;  // SQL text over column names
   uint32_t oid = 0;
   bool validated = true;  // false: rows that are older than the constraint may break it
+  std::string comment;
 };
 
 struct ForeignKey {
@@ -148,9 +151,12 @@ struct ForeignKey {
   std::vector<ColumnId> referenced_columns;
   ForeignKeyAction on_delete = ForeignKeyAction::kNoAction;
   ForeignKeyAction on_update = ForeignKeyAction::kNoAction;
+  // Of `columns`, those that ON DELETE SET NULL and SET DEFAULT set; empty: all.
+  std::vector<ColumnId> on_delete_columns;
   bool deferrable = false;
   bool initially_deferred = false;
   bool validated = true;  // as in CheckConstraint
+  std::string comment;
 };
 
 // A foreign key that DROP .. CASCADE took from a table that lives on.

@@ -234,6 +234,8 @@ void PackIndex(const IndexDescriptor& in, proto::Index* out) {
   out->set_shards(in.shards);
   out->set_job(in.job);
   out->set_comment(in.comment);
+  out->set_deferrable(in.deferrable);
+  out->set_constraint_comment(in.constraint_comment);
 }
 
 Result<IndexDescriptor> UnpackIndex(const proto::Index& in, const Definitions& known) {
@@ -272,6 +274,8 @@ Result<IndexDescriptor> UnpackIndex(const proto::Index& in, const Definitions& k
   out.shards = in.shards();
   out.job = in.job();
   out.comment = in.comment();
+  out.deferrable = in.deferrable();
+  out.constraint_comment = in.constraint_comment();
   return out;
 }
 
@@ -286,6 +290,8 @@ void PackForeignKey(const ForeignKey& in, proto::ForeignKey* out) {
   out->set_deferrable(in.deferrable);
   out->set_initially_deferred(in.initially_deferred);
   out->set_not_validated(!in.validated);
+  for (ColumnId column : in.on_delete_columns) out->add_on_delete_columns(column.value);
+  out->set_comment(in.comment);
 }
 
 Result<ForeignKey> UnpackForeignKey(const proto::ForeignKey& in) {
@@ -309,6 +315,10 @@ Result<ForeignKey> UnpackForeignKey(const proto::ForeignKey& in) {
   out.deferrable = in.deferrable();
   out.initially_deferred = in.initially_deferred();
   out.validated = !in.not_validated();
+  for (uint64_t column : in.on_delete_columns()) {
+    out.on_delete_columns.push_back(ColumnId{static_cast<uint32_t>(column)});
+  }
+  out.comment = in.comment();
   return out;
 }
 
@@ -431,6 +441,7 @@ Result<TableDescriptor> UnpackTable(const proto::Relation& in) {
     check.expression = packed.expression();
     check.oid = packed.oid();
     check.validated = !packed.not_validated();
+    check.comment = packed.comment();
     out.checks.push_back(std::move(check));
   }
   for (const proto::ForeignKey& packed : in.foreign_keys()) {
@@ -546,6 +557,7 @@ std::string EncodeTable(const TableDescriptor& table) {
     packed->set_expression(check.expression);
     packed->set_oid(check.oid);
     packed->set_not_validated(!check.validated);
+    packed->set_comment(check.comment);
   }
   for (const ForeignKey& key : table.foreign_keys) PackForeignKey(key, out->add_foreign_keys());
   for (const RowFormatDescriptor& format : table.row_formats) {

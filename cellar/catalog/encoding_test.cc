@@ -177,6 +177,23 @@ TEST(DescriptorBytes, EveryFieldSurvives) {
   EXPECT_EQ(got.comment, "what was ordered");
 }
 
+TEST(DescriptorBytes, WhatConstraintsSayOfThemselvesSurvives) {
+  TableDescriptor table = FullTable();
+  table.indexes[1].deferrable = true;
+  table.indexes[1].constraint_comment = "on u";
+  table.checks[0].comment = "on c";
+  table.foreign_keys[0].comment = "on f";
+  table.foreign_keys[0].on_delete_columns = {ColumnId{1}};
+  Result<TableDescriptor> decoded = DecodeTable(EncodeTable(table));
+  ASSERT_TRUE(decoded.ok()) << decoded.status().ToString();
+  const TableDescriptor& got = *decoded;
+  EXPECT_TRUE(got.indexes[1].deferrable && !got.indexes[0].deferrable);
+  EXPECT_EQ(got.indexes[1].constraint_comment, "on u");
+  EXPECT_EQ(got.checks[0].comment, "on c");
+  EXPECT_EQ(got.foreign_keys[0].comment, "on f");
+  EXPECT_EQ(got.foreign_keys[0].on_delete_columns, table.foreign_keys[0].on_delete_columns);
+}
+
 TEST(DescriptorBytes, AclsZonesGroupsAndStatesOfChangeSurvive) {
   TableDescriptor table = FullTable();
   EXPECT_EQ(table.storage_id(), table.id);

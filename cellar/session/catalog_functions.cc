@@ -133,6 +133,8 @@ std::string ForeignKeyDefinition(Session::Impl& session, const catalog::TableDes
       fmt::format("FOREIGN KEY ({}) REFERENCES {}({})", names(table, key.columns),
                   session.QualifiedName(*referenced), names(*referenced, key.referenced_columns));
   text += action("UPDATE", key.on_update) + action("DELETE", key.on_delete);
+  if (!key.on_delete_columns.empty())
+    text += fmt::format(" ({})", names(table, key.on_delete_columns));
   if (key.deferrable) text += " DEFERRABLE";
   if (key.initially_deferred) text += " INITIALLY DEFERRED";
   if (!key.validated) text += " NOT VALID";

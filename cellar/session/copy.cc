@@ -223,6 +223,8 @@ Status CopyFrom(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& 
   environment.serializable = s.settings.hot().isolation == "serializable";
   environment.virtual_rows = &s;
   environment.catalog = context.catalog.get();
+  environment.deferred = &s.transaction->deferred;
+  environment.cascades = &s;
   environment.memory_limit_bytes = s.db->options.memory_limit_bytes;
   Arena where_arena;
   std::vector<uint32_t> passing;

@@ -60,7 +60,14 @@ Result<catalog::TablePtr> Ddl::FindTable(const ast::QualifiedName& name) {
 // ---- Dropping
 // ---------------------------------------------------------------------------------------------
 
+Status Ddl::RefusePending(const catalog::TableDescriptor& table, const char* statement) {
+  if (s_.transaction == nullptr || !s_.transaction->deferred.Waits(table.id)) return Status();
+  return SqlError(Code::kInvalid, sqlstate::kObjectInUse,
+                  "cannot {} \"{}\" because it has pending trigger events", statement, table.name);
+}
+
 Status Ddl::DropTable(const catalog::TablePtr& table, bool cascade) {
+  CELLAR_TRY(RefusePending(*table, "DROP TABLE"));
   std::vector<catalog::LostForeignKey> lost;
   for (const catalog::TablePtr& other : Catalog()->ListReferencing(table->id)) {
     if (other->id == table->id || IsDropping(other->id)) continue;
@@ -1008,6 +1015,7 @@ Status Ddl::Truncate(const ast::TruncateStmt& statement) {
     }
   }
   for (const catalog::TablePtr& table : tables) {
+    CELLAR_TRY(RefusePending(*table, "TRUNCATE"));
     CELLAR_TRY(TruncateOne(table, statement.restart_identity));
   }
   return Status();

@@ -60,6 +60,8 @@ class Ddl {
   Status DropRelation(const ast::ObjectName& object, const ast::DropStmt& statement);
   Status DropIndex(const ast::ObjectName& object, const ast::DropStmt& statement);
   Status DropSchema(const ast::ObjectName& object, const ast::DropStmt& statement);
+  // 55006 while deferred checks of the table wait.
+  Status RefusePending(const catalog::TableDescriptor& table, const char* statement);
   Status DropTable(const catalog::TablePtr& table, bool cascade);
   Status DropDatabase(const ast::DropDatabaseStmt& statement);
   Status CreateSchema(const ast::CreateSchemaStmt& statement);

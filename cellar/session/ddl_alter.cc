@@ -78,6 +78,7 @@ Status Ddl::AlterTable(const ast::AlterTableStmt& statement) {
                   fmt::format("relation \"{}\" does not exist, skipping", statement.table.name));
   }
   catalog::TablePtr table = *found;
+  CELLAR_TRY(RefusePending(*table, "ALTER TABLE"));
   next_key_ = KeyThatFollows(statement, *table);
   only_command_ = statement.commands.size() == 1 || next_key_ != nullptr;
   if (next_key_ != nullptr) return AlterOne(statement.commands[0], &table);
@@ -233,6 +234,26 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
       *table = Catalog()->GetTable((*table)->id);
       return Status();
     case Kind::kValidateConstraint: return ValidateConstraint(command, table);
+    case Kind::kAlterConstraint: {
+      if (command.constraint == nullptr) break;
+      const auto named = [&](const auto& one) { return one.name == command.name; };
+      const auto key = std::find_if(next.foreign_keys.begin(), next.foreign_keys.end(), named);
+      if (key == next.foreign_keys.end()) {
+        if (std::any_of(next.checks.begin(), next.checks.end(), named) ||
+            std::any_of(next.indexes.begin(), next.indexes.end(),
+                        [&](const auto& one) { return one.constraint && named(one); })) {
+          return SqlError(Code::kInvalid, sqlstate::kWrongObjectType,
+                          "constraint \"{}\" of relation \"{}\" is not a foreign key constraint",
+                          command.name, next.name);
+        }
+        return SqlError(Code::kNotFound, sqlstate::kUndefinedObject,
+                        "constraint \"{}\" of relation \"{}\" does not exist", command.name,
+                        next.name);
+      }
+      key->deferrable = command.constraint->deferrable;
+      key->initially_deferred = command.constraint->initially_deferred;
+      return update();
+    }
     case Kind::kSetStatistics:
     case Kind::kSetColumnOptions:
     case Kind::kResetColumnOptions:
@@ -771,78 +792,38 @@ Status Ddl::VerifyCheck(const catalog::TablePtr& table, const catalog::CheckCons
 
 Status Ddl::VerifyForeignKey(const catalog::TablePtr& table, const catalog::ForeignKey& key,
                              RowBatch* row) {
-  catalog::TablePtr referenced =
+  const catalog::TablePtr referenced =
       key.referenced_table.value == 0 ? table : Catalog()->GetTable(key.referenced_table);
   if (referenced == nullptr) {
     return InternalError("table referenced by constraint \"{}\" is missing", key.name);
   }
-  const catalog::IndexDescriptor* found = nullptr;
-  std::vector<size_t> order;
-  for (const catalog::IndexDescriptor& index : referenced->indexes) {
-    if (!index.unique || !index.predicate.empty() ||
-        index.key.size() != key.referenced_columns.size()) {
-      continue;
-    }
-    order.clear();
-    for (const catalog::IndexColumn& part : index.key) {
-      auto at =
-          std::find(key.referenced_columns.begin(), key.referenced_columns.end(), part.column);
-      if (at == key.referenced_columns.end()) break;
-      order.push_back(static_cast<size_t>(at - key.referenced_columns.begin()));
-    }
-    if (order.size() == index.key.size()) {
-      found = &index;
-      break;
-    }
-  }
-  if (found == nullptr)
-    return InternalError("foreign key \"{}\" has no index to look in", key.name);
   CELLAR_TRY(HoldStill(*referenced));
   const std::vector<catalog::ColumnId> living = Living(*table);
   std::vector<size_t> positions;
   std::vector<Type> types;
-  for (size_t k : order) {
-    positions.push_back(static_cast<size_t>(
-        std::find(living.begin(), living.end(), key.columns[k]) - living.begin()));
-    types.push_back(table->FindColumn(key.columns[k])->type);
+  for (catalog::ColumnId column : key.columns) {
+    positions.push_back(
+        static_cast<size_t>(std::find(living.begin(), living.end(), column) - living.begin()));
+    types.push_back(table->FindColumn(column)->type);
   }
-  table::ScanSpec spec;
-  spec.table = referenced;
-  spec.index = found->id;
-  for (const catalog::IndexColumn& part : found->key) spec.columns.push_back(part.column);
+  sql::EvalContext context;
+  s_.SetUpContext(&context);
+  sql::ExecEnvironment environment;
+  environment.access = s_.transaction->access.get();
+  environment.context = &context;
   const auto visit = [&](RowBatch* batch) -> Status {
-    RowBatch keys, rows;
+    RowBatch keys;
     keys.Reset(types);
-    for (size_t row = 0; row < batch->size(); ++row) {
+    for (size_t at = 0; at < batch->size(); ++at) {
       std::vector<Datum> values;
       bool null = false;
       for (size_t position : positions) {
-        values.push_back(batch->column(position).Get(row));
+        values.push_back(batch->column(position).Get(at));
         null |= values.back().is_null();
       }
       if (!null) keys.AppendRow(values);
     }
-    std::vector<uint32_t> key_row;
-    CELLAR_TRY(s_.transaction->access->Lookup(spec, keys, &rows, &key_row));
-    std::vector<uint8_t> present(keys.size(), 0);
-    for (uint32_t row : key_row) present[row] = 1;
-    auto missing = std::find(present.begin(), present.end(), 0);
-    if (missing == present.end()) return Status();
-    std::vector<std::string> names, texts;
-    for (size_t k = 0; k < order.size(); ++k) {
-      names.push_back(table->FindColumn(key.columns[order[k]])->name);
-      std::string text;
-      AppendDatumText(keys.column(k).Get(static_cast<size_t>(missing - present.begin())), types[k],
-                      s_.settings.format(), &text);
-      texts.push_back(text);
-    }
-    return SqlError(Code::kConstraint, sqlstate::kForeignKeyViolation,
-                    "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-                    table->name, key.name)
-        .WithDetail(fmt::format("Key ({})=({}) is not present in table \"{}\".",
-                                JoinNames(names, ", "), JoinNames(texts, ", "), referenced->name))
-        .WithTable("", table->name)
-        .WithConstraint(key.name);
+    return sql::CheckReferences(table, key, referenced, keys, environment);
   };
   return row != nullptr ? visit(row) : ForEachBatch(table, visit);
 }

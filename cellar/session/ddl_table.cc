@@ -398,6 +398,29 @@ Status Ddl::AddCheck(const ast::Constraint& constraint, const std::string& colum
   return Status();
 }
 
+namespace {
+
+// A generated column takes no value from outside.
+Status CheckActions(const catalog::TableDescriptor& table, const catalog::ForeignKey& key) {
+  using Action = catalog::ForeignKeyAction;
+  const bool generated = std::any_of(
+      key.columns.begin(), key.columns.end(),
+      [&](catalog::ColumnId column) { return !table.FindColumn(column)->generated_sql.empty(); });
+  const auto sets = [](Action action) {
+    return action == Action::kSetNull || action == Action::kSetDefault;
+  };
+  if (!generated) return Status();
+  const char* event = sets(key.on_update) || key.on_update == Action::kCascade ? "ON UPDATE"
+                      : sets(key.on_delete)                                    ? "ON DELETE"
+                                                                               : nullptr;
+  if (event == nullptr) return Status();
+  return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                  "invalid {} action for foreign key constraint containing generated column",
+                  event);
+}
+
+}  // namespace
+
 Result<catalog::ForeignKey> Ddl::MakeForeignKey(const ast::Constraint& constraint,
                                                 const std::vector<std::string>& columns,
                                                 const catalog::TableDescriptor& table) {
@@ -465,10 +488,26 @@ Result<catalog::ForeignKey> Ddl::MakeForeignKey(const ast::Constraint& constrain
         ours, theirs));
   }
   key.referenced_table = referenced->id;  // zero: the table being made
-  if (!constraint.on_delete_columns.empty())
-    return UnsupportedError("ON DELETE SET NULL and SET DEFAULT of some columns are not supported");
   key.on_delete = ActionOf(constraint.on_delete);
   key.on_update = ActionOf(constraint.on_update);
+  CELLAR_TRY(CheckActions(table, key));
+  for (const std::string& name : constraint.on_delete_columns) {
+    const catalog::ColumnDescriptor* column = table.FindColumn(name);
+    if (column == nullptr) {
+      return SqlError(Code::kNotFound, sqlstate::kUndefinedColumn,
+                      "column \"{}\" referenced in foreign key constraint does not exist", name);
+    }
+    if (std::find(key.columns.begin(), key.columns.end(), column->id) == key.columns.end()) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidColumnReference,
+                      "column \"{}\" referenced in ON DELETE SET action must be part of "
+                      "foreign key",
+                      name);
+    }
+    if (std::find(key.on_delete_columns.begin(), key.on_delete_columns.end(), column->id) ==
+        key.on_delete_columns.end()) {
+      key.on_delete_columns.push_back(column->id);
+    }
+  }
   key.deferrable = constraint.deferrable;
   key.initially_deferred = constraint.initially_deferred;
   key.name = constraint.name.empty()

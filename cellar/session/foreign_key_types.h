@@ -5,17 +5,15 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/catalog/descriptor.h"
+#include "cellar/types/reference_key.h"
 
 namespace cellar::session {
 
-// 42804 unless values of both lie under the same keys of an index.
+// 42804 unless PostgreSQL compares values of both.
 inline Status CheckForeignKeyTypes(const std::string& constraint,
                                    const catalog::ColumnDescriptor& ours,
                                    const catalog::ColumnDescriptor& theirs) {
-  if (ours.type.SameKind(theirs.type) || (IsInteger(ours.type) && IsInteger(theirs.type)) ||
-      (IsString(ours.type) && IsString(theirs.type))) {
-    return Status();
-  }
+  if (CanReference(ours.type, theirs.type)) return Status();
   return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
                   "foreign key constraint \"{}\" cannot be implemented", constraint)
       .WithDetail(fmt::format("Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",

@@ -437,6 +437,8 @@ Status Session::Impl::StartPortal(Portal* portal) {
   environment.virtual_rows = this;
   catalog::SnapshotPtr catalog = CurrentCatalog();
   environment.catalog = catalog.get();
+  environment.deferred = &transaction->deferred;
+  environment.cascades = this;
   portal->catalog = std::move(catalog);
   environment.lock_timeout_ms = settings.hot().lock_timeout_ms;
   environment.serializable = settings.hot().isolation == "serializable";

@@ -26,6 +26,7 @@
 #include "cellar/session/session.h"
 #include "cellar/session/settings.h"
 #include "cellar/session/statistics.h"
+#include "cellar/sql/exec/deferred_checks.h"
 #include "cellar/sql/exec/executor.h"
 #include "cellar/sql/expr/eval.h"
 #include "cellar/sql/parser/ast.h"
@@ -199,6 +200,7 @@ struct SavepointState {
   bool had_editor = false;
   size_t settings = 0;
   RoleSetPtr roles;
+  sql::DeferredChecks::Mark deferred;
 };
 
 struct TransactionState {
@@ -210,6 +212,7 @@ struct TransactionState {
   // Descriptors that are conditions of the commit: table id and commit version.
   std::set<std::pair<uint64_t, uint64_t>> required;
   std::vector<SavepointState> savepoints;
+  sql::DeferredChecks deferred;
   std::vector<NotificationHub::Message> notifies;
   std::vector<catalog::TableId> dropped_sequences;  // storage ids that are gone
   bool purged = false;                              // there is something to collect
@@ -224,7 +227,9 @@ class DirectRun {
   virtual void Interrupt() = 0;
 };
 
-struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
+struct Session::Impl : public sql::SessionFunctions,
+                       public sql::VirtualRows,
+                       public sql::CascadePlans {
   Impl(Database::Impl* database, SessionOptions options);
   ~Impl() override;
 
@@ -264,6 +269,12 @@ struct Session::Impl : public sql::SessionFunctions, public sql::VirtualRows {
   // READ COMMITTED: what the next statement sees.
   Status RefreshStatementSnapshot();
   Status Commit(ResultSink* sink);
+  // Foreign keys that wait to be checked: all of them, or those that are immediate by now.
+  Status CheckDeferred(bool all);
+  Status RunSetConstraints(const ast::SetConstraintsStmt& statement, ResultSink* sink);
+  Result<std::shared_ptr<const sql::Plan>> PlanCascade(const catalog::TablePtr& table,
+                                                       std::span<const catalog::ColumnId> columns,
+                                                       bool to_defaults) override;
   void Rollback();
   // After an error: the block is failed, or the implicit transaction rolled back.
   void Fail();

@@ -938,7 +938,11 @@ class Generator {
         for (catalog::ColumnId column : key.referenced_columns) {
           referenced_keys.push_back(AttributeNumber(*referenced, column));
         }
+        std::vector<int64_t> set;
+        for (catalog::ColumnId column : key.on_delete_columns)
+          set.push_back(AttributeNumber(*table, column));
         ConstraintRow(key.oid, key.name, *table, 'f');
+        if (!set.empty()) row_.IntArray("confdelsetcols", set);
         row_.Bool("convalidated", key.validated);
         row_.Bool("condeferrable", key.deferrable)
             .Bool("condeferred", key.initially_deferred)

@@ -113,6 +113,8 @@ class Writer {
     environment.virtual_rows = &s_;
     const catalog::SnapshotPtr catalog = s_.CurrentCatalog();
     environment.catalog = catalog.get();
+    environment.deferred = &s_.transaction->deferred;
+    environment.cascades = &s_;
     environment.lock_timeout_ms = s_.settings.hot().lock_timeout_ms;
     environment.memory_limit_bytes = s_.db->options.memory_limit_bytes;
     size_t next = 0;

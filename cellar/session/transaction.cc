@@ -111,8 +111,8 @@ Status Session::Impl::Commit(ResultSink* sink) {
     return Status();
   }
   InterruptDirectRuns();
+  Status status = CheckDeferred(true);
   // Cursors WITH HOLD read the rest of their rows now; other portals end with the transaction.
-  Status status;
   for (auto at = portals.begin(); at != portals.end();) {
     Portal& portal = *at->second;
     if (portal.hold && !portal.finished && status.ok()) {
@@ -336,6 +336,7 @@ Status Session::Impl::RunTransactionStatement(const ast::TransactionStmt& statem
       if (savepoint.had_editor) savepoint.editor = transaction->editor->Savepoint();
       savepoint.settings = settings.Savepoint();
       savepoint.roles = transaction->roles;
+      savepoint.deferred = transaction->deferred.Savepoint();
       transaction->savepoints.push_back(std::move(savepoint));
       return Status();
     }
@@ -358,6 +359,8 @@ Status Session::Impl::RunTransactionStatement(const ast::TransactionStmt& statem
       if (release) {
         CELLAR_TRY(transaction->kv->ReleaseSavepoint(savepoint.kv));
         transaction->savepoints.resize(count - 1);
+        transaction->deferred.Release(count > 1 ? &transaction->savepoints[count - 2].deferred
+                                                : nullptr);
         return Status();
       }
       CELLAR_TRY(transaction->kv->RollbackTo(savepoint.kv));
@@ -366,6 +369,7 @@ Status Session::Impl::RunTransactionStatement(const ast::TransactionStmt& statem
       else
         transaction->editor.reset();
       settings.RollbackTo(savepoint.settings);
+      transaction->deferred.RollbackTo(savepoint.deferred);
       if (transaction->roles != savepoint.roles) {
         ForgetRoleChanges();
         transaction->roles = savepoint.roles;

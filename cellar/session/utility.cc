@@ -236,6 +236,8 @@ Status Session::Impl::RunExplain(const ast::ExplainStmt& statement, const Prepar
     catalog::SnapshotPtr catalog = CurrentCatalog();
     environment.catalog = catalog.get();
     environment.analyze = true;
+    environment.deferred = &transaction->deferred;
+    environment.cascades = this;
     environment.memory_limit_bytes = db->options.memory_limit_bytes;
     CELLAR_TRY_ASSIGN(std::unique_ptr<sql::Execution> execution,
                       sql::Execution::Open(plan, environment));
@@ -337,6 +339,8 @@ Status Session::Impl::DeclareCursor(const ast::DeclareCursorStmt& statement,
   environment.virtual_rows = this;
   portal->catalog = CurrentCatalog();
   environment.catalog = portal->catalog.get();
+  environment.deferred = &transaction->deferred;
+  environment.cascades = this;
   environment.lock_timeout_ms = settings.GetInt("lock_timeout");
   environment.memory_limit_bytes = db->options.memory_limit_bytes;
   CELLAR_TRY_ASSIGN(portal->execution, sql::Execution::Open(target->plan, environment));
@@ -677,8 +681,9 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
       }
       return Status();
     }
-    case ast::NodeKind::kCluster: return Status();         // indexes are never out of order here
-    case ast::NodeKind::kSetConstraints: return Status();  // all constraints are immediate
+    case ast::NodeKind::kCluster: return Status();  // indexes are never out of order here
+    case ast::NodeKind::kSetConstraints:
+      return RunSetConstraints(node.As<ast::SetConstraintsStmt>(), sink);
     case ast::NodeKind::kCreateExtension: {
       const std::string& name = node.As<ast::CreateExtensionStmt>().name;
       if (name == "plpgsql" && node.As<ast::CreateExtensionStmt>().if_not_exists) return Status();

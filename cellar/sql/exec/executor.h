@@ -17,6 +17,8 @@
 
 namespace cellar::sql {
 
+class DeferredChecks;
+
 // Rows of pg_catalog's tables; implemented by the session layer.
 class VirtualRows {
  public:
@@ -27,6 +29,17 @@ class VirtualRows {
                           Datum key, RowBatch* rows) = 0;
 };
 
+// Plans of the statements that foreign keys carry out; implemented by the session layer.
+class CascadePlans {
+ public:
+  virtual ~CascadePlans() = default;
+  // Of UPDATE table SET c = c for each of the columns, or SET c = DEFAULT. The plan's own scan is
+  // not run.
+  virtual Result<std::shared_ptr<const Plan>> PlanCascade(
+      const catalog::TablePtr& table, std::span<const catalog::ColumnId> columns,
+      bool to_defaults) = 0;
+};
+
 // What an execution works with; all borrowed, outliving it.
 struct ExecEnvironment {
   table::Access* access = nullptr;
@@ -34,6 +47,10 @@ struct ExecEnvironment {
       nullptr;  // parameters, clocks, session; its subplan runner is set by the execution
   VirtualRows* virtual_rows = nullptr;
   const catalog::CatalogSnapshot* catalog = nullptr;
+  // Of the transaction; null: deferred foreign keys are checked at the end of the statement too.
+  DeferredChecks* deferred = nullptr;
+  // Null: rows that foreign keys change keep generated columns as they are, and none get defaults.
+  CascadePlans* cascades = nullptr;
   // Of kExternal nodes: fills the batch, false at the end.
   std::function<Result<bool>(RowBatch*)> external_rows;
   bool analyze = false;         // count rows and time per node

@@ -3,6 +3,10 @@
 #include <algorithm>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/sql/exec/deferred_checks.h"
+#include "cellar/sql/exec/row_checks.h"
+#include "cellar/types/convert.h"
+#include "cellar/types/reference_key.h"
 
 namespace cellar::sql::exec {
 namespace {
@@ -60,13 +64,14 @@ std::string DescribeKey(const catalog::TableDescriptor& table,
 }
 
 // The index whose first key columns are `columns` in some order, and that order (positions in
-// `columns`).
+// `columns`). `unique`: one that has no others.
 const catalog::IndexDescriptor* IndexOn(const catalog::TableDescriptor& table,
-                                        const std::vector<catalog::ColumnId>& columns,
+                                        const std::vector<catalog::ColumnId>& columns, bool unique,
                                         std::vector<int>* order) {
   for (const catalog::IndexDescriptor& index : table.indexes) {
     if (index.state != catalog::IndexState::kPublic || index.key.size() < columns.size() ||
-        !index.predicate.empty()) {
+        !index.predicate.empty() ||
+        (unique && (!index.unique || index.key.size() != columns.size()))) {
       continue;
     }
     order->clear();
@@ -78,6 +83,63 @@ const catalog::IndexDescriptor* IndexOn(const catalog::TableDescriptor& table,
     if (order->size() == columns.size()) return &index;
   }
   return nullptr;
+}
+
+// there[i]: the table has row i of `keys`, values of `columns`.
+Status LookUp(const catalog::TablePtr& table, const std::vector<catalog::ColumnId>& columns,
+              const std::string& constraint, const RowBatch& keys, ExecState* state,
+              std::vector<uint8_t>* there) {
+  there->assign(keys.size(), 0);
+  std::vector<int> order;
+  const catalog::IndexDescriptor* index = IndexOn(*table, columns, true, &order);
+  if (index == nullptr) {
+    return InternalError("foreign key \"{}\" has no index to look in", constraint);
+  }
+  table::ScanSpec spec;
+  spec.table = table;
+  spec.index = index->id;
+  for (int column : order) spec.columns.push_back(columns[column]);
+  RowBatch some, found;
+  std::vector<uint32_t> key_row;
+  size_t next = 0;
+  for (size_t start = 0; EmitChunk(keys, &order, &next, &some) != nullptr; start = next) {
+    key_row.clear();
+    CELLAR_TRY(state->access().Lookup(spec, some, &found, &key_row));
+    for (uint32_t row : key_row) (*there)[start + row] = 1;
+  }
+  return Status();
+}
+
+RowBatch Pick(const RowBatch& rows, const std::vector<uint32_t>& picks) {
+  RowBatch some;
+  some.columns().resize(rows.num_columns());
+  for (size_t c = 0; c < rows.num_columns(); ++c) {
+    GatherColumn(rows.column(c), picks.data(), picks.size(), &some.column(c));
+  }
+  some.SetSize(picks.size());
+  return some;
+}
+
+// Rows of `keys` as values of the other side's types; those that no value there equals are left
+// out. kept[i]: the row of `keys` that row i was. The batch owns its bytes.
+RowBatch Convert(const RowBatch& keys, const std::vector<Type>& from, const std::vector<Type>& to,
+                 const FormatSettings& format, std::vector<uint32_t>* kept) {
+  RowBatch converted;
+  converted.Reset(to);
+  kept->clear();
+  Arena arena;
+  std::vector<Datum> values(to.size());
+  for (uint32_t row = 0; row < keys.size(); ++row) {
+    bool all = true;
+    for (size_t c = 0; all && c < to.size(); ++c) {
+      all =
+          ConvertReferenceKey(keys.column(c).Get(row), from[c], to[c], format, &arena, &values[c]);
+    }
+    if (!all) continue;
+    converted.AppendRow(values);
+    kept->push_back(row);
+  }
+  return converted;
 }
 
 }  // namespace
@@ -125,83 +187,221 @@ std::string DescribeRow(const catalog::TableDescriptor& table, const RowBatch& r
   return text + ")";
 }
 
+Reference::Reference(catalog::TablePtr child, const catalog::ForeignKey* key,
+                     catalog::TablePtr parent)
+    : child_(std::move(child)), parent_(std::move(parent)), key_(key) {
+  for (catalog::ColumnId column : key->columns) {
+    child_columns_.push_back(LivingPosition(*child_, column));
+    child_types_.push_back(child_->FindColumn(column)->type);
+  }
+  for (catalog::ColumnId column : key->referenced_columns) {
+    parent_columns_.push_back(LivingPosition(*parent_, column));
+    parent_types_.push_back(parent_->FindColumn(column)->type);
+  }
+  for (size_t c = 0; c < child_types_.size(); ++c) {
+    same_keys_ &= HaveSameKeys(child_types_[c], parent_types_[c]);
+    injective_ &= IsInjectiveReference(child_types_[c], parent_types_[c]);
+  }
+}
+
+Status Reference::FindParents(const RowBatch& keys, ExecState* state,
+                              std::vector<uint8_t>* there) const {
+  if (same_keys_) return LookUp(parent_, key_->referenced_columns, key_->name, keys, state, there);
+  std::vector<uint32_t> kept;
+  std::vector<uint8_t> found;
+  const RowBatch theirs = Convert(keys, child_types_, parent_types_, state->context->format, &kept);
+  CELLAR_TRY(LookUp(parent_, key_->referenced_columns, key_->name, theirs, state, &found));
+  there->assign(keys.size(), 0);
+  for (size_t i = 0; i < kept.size(); ++i) (*there)[kept[i]] = found[i];
+  return Status();
+}
+
+Status Reference::StillThere(const RowBatch& keys, ExecState* state,
+                             std::vector<uint8_t>* there) const {
+  return LookUp(parent_, key_->referenced_columns, key_->name, keys, state, there);
+}
+
+Status Reference::FindChildren(const RowBatch& keys, Keys side, bool one, ExecState* state,
+                               RowBatch* rows, std::vector<uint32_t>* key_of) const {
+  table::ScanSpec spec;
+  spec.table = child_;
+  spec.columns = LivingColumns(*child_);
+  spec.with_row_ref = true;
+  std::vector<Type> types = LivingTypes(*child_);
+  types.push_back(MakeType(TypeId::kBytea));
+  rows->Reset(types);
+  std::vector<int> order;
+  const catalog::IndexDescriptor* index = IndexOn(*child_, key_->columns, false, &order);
+  const bool converts = side == Keys::kOfParent && !same_keys_;
+  if (converts && !injective_) index = nullptr;
+  KeyTable wanted;
+  wanted.Reset(side == Keys::kOfChild ? child_types_ : parent_types_);
+  std::vector<uint32_t> ids(keys.size());
+  wanted.FindOrInsert(All(keys), keys.size(), ids.data());
+  auto collect = [&](table::ScanSpec scan) -> Status {
+    CELLAR_TRY_ASSIGN(std::unique_ptr<table::Reader> reader, state->access().Scan(std::move(scan)));
+    RowBatch batch;
+    std::vector<uint32_t> found, picks, dense, kept;
+    while (!one || rows->size() == 0) {
+      CELLAR_TRY(state->CheckCancel());
+      CELLAR_TRY_ASSIGN(bool more, reader->Next(&batch));
+      if (!more) return Status();
+      RowBatch child_keys = WithoutNulls(batch, child_columns_, &dense);
+      if (converts) {
+        child_keys =
+            Convert(child_keys, child_types_, parent_types_, state->context->format, &kept);
+        for (size_t i = 0; i < kept.size(); ++i) dense[i] = dense[kept[i]];
+      }
+      found.resize(child_keys.size());
+      wanted.Find(All(child_keys), child_keys.size(), found.data());
+      picks.clear();
+      for (size_t i = 0; i < found.size() && !(one && !picks.empty()); ++i) {
+        if (found[i] == KeyTable::kAbsent) continue;
+        picks.push_back(dense[i]);
+        key_of->push_back(found[i]);
+      }
+      rows->AppendRows(batch, picks);
+    }
+    return Status();
+  };
+  if (index == nullptr) {
+    spec.index = child_->primary().id;
+    spec.spans = {table::Span{}};
+    return collect(std::move(spec));
+  }
+  spec.index = index->id;
+  std::vector<uint32_t> kept;
+  const RowBatch ours =
+      converts ? Convert(keys, parent_types_, child_types_, state->context->format, &kept)
+               : FirstRows(keys, keys.size());
+  for (size_t row = 0; row < ours.size() && !(one && rows->size() > 0); ++row) {
+    table::ScanSpec point = spec;
+    table::Span span;
+    for (int column : order) span.equal.push_back(ours.column(column).Get(row));
+    point.spans.push_back(std::move(span));
+    CELLAR_TRY(collect(std::move(point)));
+  }
+  return Status();
+}
+
+Result<Datum> Reference::ForChild(Datum value, size_t column, const FormatSettings& format,
+                                  Arena* arena) const {
+  if (value.is_null()) return value;
+  const Type type = child_types_[column];
+  Datum ours;
+  if (!ConvertReferenceKey(value, parent_types_[column], type, format, arena, &ours)) {
+    const double bound = type.id == TypeId::kInt2   ? 32768.0
+                         : type.id == TypeId::kInt4 ? 2147483648.0
+                                                    : 9223372036854775808.0;
+    const double number =
+        IsNumber(parent_types_[column]) ? DatumAsDouble(value, parent_types_[column]) : 0;
+    if (IsInteger(type) && !(number >= -bound && number < bound)) {
+      return SqlError(Code::kInvalid, sqlstate::kNumericValueOutOfRange, "{} out of range",
+                      FormatType(type));
+    }
+    // It would be rounded, and what it is rounded to is no key.
+    return SqlError(Code::kConstraint, sqlstate::kForeignKeyViolation,
+                    "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+                    child_->name, key_->name)
+        .WithTable("", child_->name)
+        .WithConstraint(key_->name);
+  }
+  return type.modifier < 0 ? ours : ApplyModifier(ours, type, false, arena);
+}
+
+Status Reference::NotPresent(const RowBatch& keys, size_t row, const FormatSettings& format) const {
+  return SqlError(Code::kConstraint, sqlstate::kForeignKeyViolation,
+                  "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+                  child_->name, key_->name)
+      .WithDetail(fmt::format("Key {} is not present in table \"{}\".",
+                              DescribeKey(*child_, key_->columns, keys, row, format),
+                              parent_->name))
+      .WithTable("", child_->name)
+      .WithConstraint(key_->name);
+}
+
+Status Reference::StillReferenced(const RowBatch& keys, size_t row,
+                                  const FormatSettings& format) const {
+  return SqlError(Code::kConstraint, sqlstate::kForeignKeyViolation,
+                  "update or delete on table \"{}\" violates foreign key constraint \"{}\" on "
+                  "table \"{}\"",
+                  parent_->name, key_->name, child_->name)
+      .WithDetail(fmt::format("Key {} is still referenced from table \"{}\".",
+                              DescribeKey(*parent_, key_->referenced_columns, keys, row, format),
+                              child_->name))
+      .WithTable("", child_->name)
+      .WithConstraint(key_->name);
+}
+
+Status KeepMissing(const Reference& reference, ExecState* state, KeyTable* keys) {
+  std::vector<uint8_t> there;
+  CELLAR_TRY(reference.FindParents(keys->keys(), state, &there));
+  std::vector<uint32_t> missing;
+  for (uint32_t i = 0; i < there.size(); ++i) {
+    if (!there[i]) missing.push_back(i);
+  }
+  KeyTable left;
+  left.Reset(reference.child_types());
+  const RowBatch rest = Pick(keys->keys(), missing);
+  std::vector<uint32_t> ids(rest.size());
+  if (rest.size() > 0) left.FindOrInsert(All(rest), rest.size(), ids.data());
+  *keys = std::move(left);
+  return Status();
+}
+
 ReferenceChecks::ReferenceChecks(const catalog::TablePtr& table,
                                  const std::vector<ForeignKeyCheck>& checks, ExecState* state)
-    : table_(table), checks_(checks), state_(*state), keys_(checks.size()) {
-  const std::vector<Type> types = LivingTypes(*table);
-  for (size_t i = 0; i < checks.size(); ++i) {
-    std::vector<Type> key_types;
-    for (int column : checks[i].columns) key_types.push_back(types[column]);
-    keys_[i].Reset(key_types);
-  }
-}
-
-void ReferenceChecks::Add(const RowBatch& rows) {
-  std::vector<uint32_t> picks, ids;
-  for (size_t i = 0; i < checks_.size(); ++i) {
-    RowBatch keys = WithoutNulls(rows, checks_[i].columns, &picks);
-    ids.resize(keys.size());
-    keys_[i].FindOrInsert(All(keys), keys.size(), ids.data());
-  }
-}
-
-Status ReferenceChecks::Finish() {
-  for (size_t i = 0; i < checks_.size(); ++i) {
-    const ForeignKeyCheck& check = checks_[i];
-    if (keys_[i].size() == 0) continue;
-    if (!check.index) {
-      return InternalError("foreign key \"{}\" has no index to look in", check.constraint);
+    : state_(*state) {
+  for (const ForeignKeyCheck& check : checks) {
+    for (const catalog::ForeignKey& key : table->foreign_keys) {
+      if (key.name != check.constraint) continue;
+      links_.push_back({Reference(table, &key, check.table), {}, MaxGatheredBytes(*state)});
+      links_.back().keys.Reset(links_.back().reference.child_types());
     }
-    table::ScanSpec spec;
-    spec.table = check.table;
-    spec.index = *check.index;
-    spec.columns = check.other_columns;
-    RowBatch keys, found;
-    size_t next = 0;
-    while (EmitChunk(keys_[i].keys(), nullptr, &next, &keys) != nullptr) {
-      std::vector<uint32_t> key_row;
-      CELLAR_TRY(state_.access().Lookup(spec, keys, &found, &key_row));
-      std::vector<uint8_t> present(keys.size(), 0);
-      for (uint32_t row : key_row) present[row] = 1;
-      auto missing = std::find(present.begin(), present.end(), 0);
-      if (missing == present.end()) continue;
-      std::vector<catalog::ColumnId> ours;
-      const std::vector<catalog::ColumnId> living = LivingColumns(*table_);
-      for (int column : check.columns) ours.push_back(living[column]);
-      return SqlError(Code::kConstraint, sqlstate::kForeignKeyViolation,
-                      "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-                      table_->name, check.constraint)
-          .WithDetail(fmt::format(
-              "Key {} is not present in table \"{}\".",
-              DescribeKey(*table_, ours, keys, static_cast<size_t>(missing - present.begin()),
-                          state_.context->format),
-              check.table->name))
-          .WithTable("", table_->name)
-          .WithConstraint(check.constraint);
+  }
+}
+
+Status ReferenceChecks::Add(const RowBatch& rows) {
+  std::vector<uint32_t> picks, ids;
+  for (Link& link : links_) {
+    const RowBatch keys = WithoutNulls(rows, link.reference.child_columns(), &picks);
+    ids.resize(keys.size());
+    link.keys.FindOrInsert(All(keys), keys.size(), ids.data());
+    if (link.keys.footprint_bytes() > link.compact_at) {
+      // A key that is there stays, or whoever takes it away looks for rows that have it.
+      CELLAR_TRY(KeepMissing(link.reference, &state_, &link.keys));
+      link.compact_at = std::max(MaxGatheredBytes(state_), 2 * link.keys.footprint_bytes());
     }
   }
   return Status();
 }
 
+Status ReferenceChecks::Finish() {
+  for (Link& link : links_) {
+    if (link.keys.size() == 0) continue;
+    if (DeferredChecks* deferred = state_.env.deferred;
+        deferred != nullptr && deferred->Defers(link.reference.key())) {
+      CELLAR_TRY(deferred->AddWritten(link.reference, link.keys.keys(), &state_));
+      continue;
+    }
+    std::vector<uint8_t> there;
+    CELLAR_TRY(link.reference.FindParents(link.keys.keys(), &state_, &there));
+    const auto missing = std::find(there.begin(), there.end(), 0);
+    if (missing == there.end()) continue;
+    return link.reference.NotPresent(link.keys.keys(), static_cast<size_t>(missing - there.begin()),
+                                     state_.context->format);
+  }
+  return Status();
+}
+
 ReferencedChecks::ReferencedChecks(const catalog::TablePtr& table, ExecState* state)
-    : table_(table), state_(*state) {
-  const std::vector<Type> types = LivingTypes(*table);
+    : state_(*state) {
   for (const catalog::TablePtr& child : state->env.catalog->ListReferencing(table->id)) {
     for (const catalog::ForeignKey& key : child->foreign_keys) {
       if (key.referenced_table != table->id) continue;
-      Link link;
-      link.child = child;
-      link.key = &key;
-      std::vector<Type> key_types;
-      for (catalog::ColumnId column : key.referenced_columns) {
-        link.columns.push_back(LivingPosition(*table, column));
-        key_types.push_back(types[link.columns.back()]);
-      }
-      for (catalog::ColumnId column : key.columns)
-        link.child_columns.push_back(LivingPosition(*child, column));
-      link.gone.Reset(key_types);
-      link.replacement.Reset(key_types);
-      links_.push_back(std::move(link));
+      Link& link = links_.emplace_back(Link{Reference(child, &key, table), {}, {}});
+      link.gone.Reset(link.reference.parent_types());
+      link.replacement.Reset(link.reference.parent_types());
     }
   }
 }
@@ -209,28 +409,29 @@ ReferencedChecks::ReferencedChecks(const catalog::TablePtr& table, ExecState* st
 void ReferencedChecks::AddDeleted(const RowBatch& old_rows) {
   std::vector<uint32_t> picks, ids;
   for (Link& link : links_) {
-    RowBatch keys = WithoutNulls(old_rows, link.columns, &picks);
+    RowBatch keys = WithoutNulls(old_rows, link.reference.parent_columns(), &picks);
     ids.resize(keys.size());
     link.gone.FindOrInsert(All(keys), keys.size(), ids.data());
   }
 }
 
 void ReferencedChecks::AddUpdated(const RowBatch& old_rows, const RowBatch& new_rows) {
-  std::vector<uint32_t> picks, changed;
+  std::vector<uint32_t> picks;
   for (Link& link : links_) {
-    RowBatch keys = WithoutNulls(old_rows, link.columns, &picks);
+    const std::vector<int>& columns = link.reference.parent_columns();
+    RowBatch keys = WithoutNulls(old_rows, columns, &picks);
     for (uint32_t i = 0; i < keys.size(); ++i) {
       bool same = true;
-      for (size_t c = 0; c < link.columns.size(); ++c) {
-        const ColumnVector& now = new_rows.column(link.columns[c]);
+      for (size_t c = 0; c < columns.size(); ++c) {
+        const ColumnVector& now = new_rows.column(columns[c]);
         same &= !now.IsNull(picks[i]) &&
                 CompareDatums(now.Get(picks[i]), keys.column(c).Get(i), now.type()) == 0;
       }
       if (same) continue;
       link.updates = true;
       RowBatch one;
-      one.columns().resize(link.columns.size());
-      for (size_t c = 0; c < link.columns.size(); ++c)
+      one.columns().resize(columns.size());
+      for (size_t c = 0; c < columns.size(); ++c)
         GatherColumn(keys.column(c), &i, 1, &one.column(c));
       one.SetSize(1);
       uint32_t id;
@@ -238,7 +439,7 @@ void ReferencedChecks::AddUpdated(const RowBatch& old_rows, const RowBatch& new_
       link.gone.FindOrInsert(All(one), 1, &id, &fresh);
       if (!fresh) continue;
       std::vector<Datum> replacement;
-      for (int column : link.columns) replacement.push_back(new_rows.column(column).Get(picks[i]));
+      for (int column : columns) replacement.push_back(new_rows.column(column).Get(picks[i]));
       link.replacement.AppendRow(replacement);
     }
   }
@@ -255,144 +456,166 @@ Status ReferencedChecks::Finish(int depth) {
   return Status();
 }
 
-Status ReferencedChecks::StillThere(const Link& link, std::vector<uint8_t>* there) {
-  there->assign(link.gone.size(), 0);
-  std::vector<int> order;
-  const catalog::IndexDescriptor* index = IndexOn(*table_, link.key->referenced_columns, &order);
-  if (index == nullptr) return Status();
-  table::ScanSpec spec;
-  spec.table = table_;
-  spec.index = index->id;
-  RowBatch ordered, keys, found;
-  for (int column : order) spec.columns.push_back(link.key->referenced_columns[column]);
-  size_t next = 0;
-  std::vector<uint32_t> key_row;
-  for (size_t start = 0; EmitChunk(link.gone.keys(), &order, &next, &keys) != nullptr;
-       start = next) {
-    key_row.clear();
-    CELLAR_TRY(state_.access().Lookup(spec, keys, &found, &key_row));
-    for (uint32_t row : key_row) (*there)[start + row] = 1;
-  }
-  return Status();
-}
-
-// All referencing rows: the child's living columns and the row reference, and the position of each
-// row's key.
-Status ReferencedChecks::FindChildren(const Link& link, const RowBatch& keys, RowBatch* rows,
-                                      std::vector<uint32_t>* key_of) {
-  table::ScanSpec spec;
-  spec.table = link.child;
-  spec.columns = LivingColumns(*link.child);
-  spec.with_row_ref = true;
-  std::vector<Type> types = LivingTypes(*link.child);
-  types.push_back(MakeType(TypeId::kBytea));
-  rows->Reset(types);
-  std::vector<int> order;
-  const catalog::IndexDescriptor* index = IndexOn(*link.child, link.key->columns, &order);
-  KeyTable wanted;
-  std::vector<Type> key_types;
-  for (size_t c = 0; c < keys.num_columns(); ++c) key_types.push_back(keys.column(c).type());
-  wanted.Reset(key_types);
-  std::vector<uint32_t> ids(keys.size());
-  wanted.FindOrInsert(All(keys), keys.size(), ids.data());
-  auto collect = [&](table::ScanSpec scan) -> Status {
-    CELLAR_TRY_ASSIGN(std::unique_ptr<table::Reader> reader, state_.access().Scan(std::move(scan)));
-    RowBatch batch;
-    std::vector<uint32_t> found, picks, dense;
-    while (true) {
-      CELLAR_TRY(state_.CheckCancel());
-      CELLAR_TRY_ASSIGN(bool more, reader->Next(&batch));
-      if (!more) return Status();
-      RowBatch child_keys = WithoutNulls(batch, link.child_columns, &dense);
-      found.resize(child_keys.size());
-      wanted.Find(All(child_keys), child_keys.size(), found.data());
-      picks.clear();
-      for (size_t i = 0; i < found.size(); ++i) {
-        if (found[i] == KeyTable::kAbsent) continue;
-        picks.push_back(dense[i]);
-        key_of->push_back(found[i]);
-      }
-      rows->AppendRows(batch, picks);
-    }
-  };
-  if (index == nullptr) {
-    spec.index = link.child->primary().id;
-    spec.spans = {table::Span{}};
-    return collect(std::move(spec));
-  }
-  spec.index = index->id;
-  for (size_t row = 0; row < keys.size(); ++row) {
-    table::ScanSpec point = spec;
-    table::Span span;
-    for (int column : order) span.equal.push_back(keys.column(column).Get(row));
-    point.spans.push_back(std::move(span));
-    CELLAR_TRY(collect(std::move(point)));
-  }
-  return Status();
-}
-
 Status ReferencedChecks::FinishLink(Link* link, int depth) {
   using Action = catalog::ForeignKeyAction;
-  const Action action = link->updates ? link->key->on_update : link->key->on_delete;
-  std::vector<uint8_t> there;
-  CELLAR_TRY(StillThere(*link, &there));
+  const Reference& reference = link->reference;
+  const Action action = link->updates ? reference.key().on_update : reference.key().on_delete;
+  if (DeferredChecks* deferred = state_.env.deferred;
+      action == Action::kNoAction && deferred != nullptr && deferred->Defers(reference.key())) {
+    return deferred->AddGone(reference, link->gone.keys(), &state_);
+  }
+  std::vector<uint8_t> there(link->gone.size(), 0);
+  if (action != Action::kRestrict)
+    CELLAR_TRY(reference.StillThere(link->gone.keys(), &state_, &there));
   std::vector<uint32_t> gone;
   for (uint32_t i = 0; i < there.size(); ++i) {
     if (!there[i]) gone.push_back(i);
   }
   if (gone.empty()) return Status();
-  RowBatch keys;
-  keys.columns().resize(link->gone.keys().num_columns());
-  for (size_t c = 0; c < keys.num_columns(); ++c) {
-    GatherColumn(link->gone.keys().column(c), gone.data(), gone.size(), &keys.column(c));
-  }
-  keys.SetSize(gone.size());
+  const RowBatch keys = Pick(link->gone.keys(), gone);
   RowBatch rows;
   std::vector<uint32_t> key_of;
-  CELLAR_TRY(FindChildren(*link, keys, &rows, &key_of));
+  const bool only_checks = action == Action::kNoAction || action == Action::kRestrict;
+  CELLAR_TRY(reference.FindChildren(keys, Reference::Keys::kOfParent, only_checks, &state_, &rows,
+                                    &key_of));
   if (rows.size() == 0) return Status();
-  const size_t width = link->child_columns.empty() ? 0 : LivingColumns(*link->child).size();
-  if (action == Action::kNoAction || action == Action::kRestrict) {
-    return SqlError(Code::kConstraint, sqlstate::kForeignKeyViolation,
-                    "update or delete on table \"{}\" violates foreign key constraint \"{}\" on "
-                    "table \"{}\"",
-                    table_->name, link->key->name, link->child->name)
-        .WithDetail(fmt::format("Key {} is still referenced from table \"{}\".",
-                                DescribeKey(*table_, link->key->referenced_columns, keys, key_of[0],
-                                            state_.context->format),
-                                link->child->name))
-        .WithTable("", link->child->name)
-        .WithConstraint(link->key->name);
-  }
-  if (action == Action::kSetDefault) {
-    return UnsupportedError("foreign key action SET DEFAULT is not supported");
-  }
-  std::vector<std::string_view> refs(rows.column(width).bytes(),
-                                     rows.column(width).bytes() + rows.size());
-  RowBatch old_rows;
-  old_rows.columns().resize(width);
-  for (size_t c = 0; c < width; ++c) CopyColumn(rows.column(c), rows.size(), &old_rows.column(c));
-  old_rows.SetSize(rows.size());
-  ReferencedChecks below(link->child, &state_);
+  if (only_checks) return reference.StillReferenced(keys, key_of[0], state_.context->format);
+  const catalog::TablePtr& child = reference.child();
+  const size_t width = LivingColumns(*child).size();
+  const std::vector<std::string_view> refs(rows.column(width).bytes(),
+                                           rows.column(width).bytes() + rows.size());
+  rows.columns().resize(width);
+  const RowBatch& old_rows = rows;
   if (action == Action::kCascade && !link->updates) {
-    CELLAR_TRY(state_.access().Delete(link->child, refs, old_rows));
+    ReferencedChecks below(child, &state_);
+    CELLAR_TRY(state_.access().Delete(child, refs, old_rows));
     below.AddDeleted(old_rows);
     return below.Finish(depth + 1);
   }
-  RowBatch new_rows;
-  new_rows.columns().resize(width);
-  for (size_t c = 0; c < width; ++c) CopyColumn(rows.column(c), rows.size(), &new_rows.column(c));
-  new_rows.SetSize(rows.size());
-  for (size_t row = 0; row < rows.size(); ++row) {
-    for (size_t c = 0; c < link->child_columns.size(); ++c) {
-      const Datum value =
-          action == Action::kSetNull ? Datum() : link->replacement.column(c).Get(gone[key_of[row]]);
-      new_rows.column(link->child_columns[c]).Set(row, value);
+  const std::vector<catalog::ColumnId>& columns = reference.key().columns;
+  const std::vector<catalog::ColumnId>& set =
+      link->updates || reference.key().on_delete_columns.empty()
+          ? columns
+          : reference.key().on_delete_columns;
+  RowBatch new_rows = FirstRows(old_rows, old_rows.size());
+  Arena arena;
+  for (size_t c = 0; c < columns.size() && action != Action::kSetDefault; ++c) {
+    if (std::find(set.begin(), set.end(), columns[c]) == set.end()) continue;
+    ColumnVector& values = new_rows.column(reference.child_columns()[c]);
+    for (size_t row = 0; row < rows.size(); ++row) {
+      if (action == Action::kSetNull) {
+        values.SetNull(row);
+        continue;
+      }
+      CELLAR_TRY_ASSIGN(const Datum value,
+                        reference.ForChild(link->replacement.column(c).Get(gone[key_of[row]]), c,
+                                           state_.context->format, &arena));
+      values.Set(row, value);
     }
   }
-  CELLAR_TRY(state_.access().Update(link->child, refs, old_rows, new_rows));
-  below.AddUpdated(old_rows, new_rows);
-  return below.Finish(depth + 1);
+  return UpdateChildren(reference, set, action == Action::kSetDefault ? &keys : nullptr, refs,
+                        old_rows, &new_rows, depth);
+}
+
+namespace {
+
+// Is there more to a change of these columns than to write them?
+bool NeedsPlan(const Reference& reference, const std::vector<catalog::ColumnId>& set) {
+  const catalog::TableDescriptor& child = *reference.child();
+  if (!child.checks.empty()) return true;
+  for (const catalog::ColumnDescriptor& column : child.columns) {
+    if (!column.dropped && !column.generated_sql.empty()) return true;
+  }
+  return std::any_of(
+      child.foreign_keys.begin(), child.foreign_keys.end(), [&](const catalog::ForeignKey& other) {
+        return other.oid != reference.key().oid &&
+               std::any_of(set.begin(), set.end(), [&](catalog::ColumnId column) {
+                 return std::find(other.columns.begin(), other.columns.end(), column) !=
+                        other.columns.end();
+               });
+      });
+}
+
+// Evaluates into an arena as long as it lives.
+class ArenaFor {
+ public:
+  ArenaFor(EvalContext* context, Arena* arena) : context_(context), before_(context->arena()) {
+    context->set_arena(arena);
+  }
+  ~ArenaFor() { context_->set_arena(before_); }
+
+ private:
+  EvalContext* context_;
+  Arena* before_;
+};
+
+}  // namespace
+
+Status ReferencedChecks::UpdateChildren(const Reference& reference,
+                                        const std::vector<catalog::ColumnId>& set,
+                                        const RowBatch* gone,
+                                        std::span<const std::string_view> refs,
+                                        const RowBatch& old_rows, RowBatch* new_rows, int depth) {
+  const catalog::TablePtr& child = reference.child();
+  ReferencedChecks below(child, &state_);
+  const bool to_defaults = gone != nullptr;
+  if (state_.env.cascades == nullptr || (!to_defaults && !NeedsPlan(reference, set))) {
+    if (to_defaults) return UnsupportedError("ON DELETE SET DEFAULT is not supported here");
+    CELLAR_TRY(state_.access().Update(child, refs, old_rows, *new_rows));
+    below.AddUpdated(old_rows, *new_rows);
+    return below.Finish(depth + 1);
+  }
+  CELLAR_TRY_ASSIGN(const std::shared_ptr<const Plan> plan,
+                    state_.env.cascades->PlanCascade(child, set, to_defaults));
+  const auto& update = plan->root->As<UpdateNode>();
+  Arena arena;
+  const ArenaFor values_live(state_.context, &arena);
+  std::vector<std::pair<int, ColumnVector>> assigned;
+  for (const auto& [column, expr] : update.assignments) {
+    Evaluator evaluator(expr.get());
+    CELLAR_TRY_ASSIGN(
+        const ColumnVector* values,
+        evaluator.Eval(*new_rows, Selection{nullptr, new_rows->size()}, *state_.context));
+    CopyColumn(*values, new_rows->size(), &assigned.emplace_back(column, ColumnVector()).second);
+  }
+  for (auto& [column, values] : assigned) new_rows->column(column) = std::move(values);
+  RowChecks checks(child, update.checks);
+  Status broken;
+  CELLAR_TRY_ASSIGN(const size_t good, checks.FirstBroken(*new_rows, &state_, &broken));
+  if (good < new_rows->size() && !broken.ok()) return broken;
+  ReferenceChecks references(child, update.foreign_keys, &state_);
+  CELLAR_TRY(state_.access().Update(child, refs, old_rows, *new_rows));
+  if (to_defaults) {
+    // The default may be the very key that has gone; that does not wait.
+    RowBatch rows;
+    std::vector<uint32_t> key_of;
+    CELLAR_TRY(
+        reference.FindChildren(*gone, Reference::Keys::kOfParent, true, &state_, &rows, &key_of));
+    if (rows.size() > 0) return reference.StillReferenced(*gone, key_of[0], state_.context->format);
+  }
+  CELLAR_TRY(references.Add(*new_rows));
+  below.AddUpdated(old_rows, *new_rows);
+  CELLAR_TRY(below.Finish(depth + 1));
+  return references.Finish();
 }
 
 }  // namespace cellar::sql::exec
+
+namespace cellar::sql {
+
+Status CheckReferences(const catalog::TablePtr& child, const catalog::ForeignKey& key,
+                       const catalog::TablePtr& parent, const RowBatch& keys,
+                       const ExecEnvironment& environment) {
+  exec::ExecState state;
+  state.env = environment;
+  state.context = environment.context;
+  const exec::Reference reference(child, &key, parent);
+  std::vector<uint8_t> there;
+  CELLAR_TRY(reference.FindParents(keys, &state, &there));
+  const auto missing = std::find(there.begin(), there.end(), 0);
+  if (missing == there.end()) return Status();
+  return reference.NotPresent(keys, static_cast<size_t>(missing - there.begin()),
+                              state.context->format);
+}
+
+}  // namespace cellar::sql

@@ -142,7 +142,7 @@ class InsertOperator : public ModifyOperator {
         batch->Keep(kept);
       }
       if (batch->size() > 0) {
-        references.Add(*batch);
+        CELLAR_TRY(references.Add(*batch));
         CELLAR_TRY(Return(*batch));
       }
       if (excluded.size() > 0)
@@ -222,7 +222,7 @@ class InsertOperator : public ModifyOperator {
                                     FirstRows(stored, rows));
     }));
     CELLAR_TRY(state_.access().Update(table_, refs, old_rows, stored));
-    references->Add(stored);
+    CELLAR_TRY(references->Add(stored));
     if (!referenced->empty()) referenced->AddUpdated(old_rows, stored);
     if (&node_ == state_.plan->root.get()) state_.rows_replaced += stored.size();
     return Return(stored);
@@ -300,7 +300,7 @@ class UpdateOperator : public ModifyOperator {
                                       FirstRows(new_rows, rows));
       }));
       CELLAR_TRY(state_.access().Update(table_, {refs, batch->size()}, old_rows, new_rows));
-      references.Add(new_rows);
+      CELLAR_TRY(references.Add(new_rows));
       if (referenced) referenced->AddUpdated(old_rows, new_rows);
       for (size_t c = width_; returning_ && c < batch->num_columns(); ++c) {
         new_rows.columns().emplace_back();

@@ -325,7 +325,6 @@ Status Binder::AddForeignKeys(const catalog::TableDescriptor& table,
     UseTable(other);
     ForeignKeyCheck check;
     check.constraint = key.name;
-    check.deferred = key.deferrable && key.initially_deferred;
     FillCheck(table, key.columns, other, key.referenced_columns,
               IndexOver(*other, key.referenced_columns, true), &check);
     out->push_back(std::move(check));
@@ -342,7 +341,6 @@ Status Binder::AddReferencing(const catalog::TableDescriptor& table,
       ForeignKeyCheck check;
       check.constraint = key.name;
       check.action = key.on_delete;
-      check.deferred = key.deferrable && key.initially_deferred;
       FillCheck(table, key.referenced_columns, other, key.columns,
                 IndexOver(*other, key.columns, false), &check);
       out->push_back(std::move(check));

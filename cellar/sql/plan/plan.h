@@ -300,7 +300,6 @@ struct ForeignKeyCheck {
   std::vector<catalog::ColumnId> other_columns;  // in the index's order when `index` is set
   std::vector<int> columns;  // positions among our living columns, pairing with other_columns
   catalog::ForeignKeyAction action = catalog::ForeignKeyAction::kNoAction;  // referenced side only
-  bool deferred = false;
 };
 struct OnConflict {
   enum class Kind : uint8_t { kNone, kNothing, kUpdate };
