@@ -103,6 +103,7 @@ std::string KeyConstraintDefinition(const catalog::TableDescriptor& table,
     if (i + 1 == index.stored.size()) text += ")";
   }
   if (index.shards != 0) text += fmt::format(" WITH (shards='{}')", index.shards);
+  if (index.deferrable) text += " DEFERRABLE";
   return text;
 }
 

@@ -243,8 +243,10 @@ Status Ddl::UseIndexAsKey(const ast::Constraint& constraint, catalog::TableDescr
     }
   }
   if (!at->predicate.empty()) return refuse(fmt::format("\"{}\" is a partial index", at->name));
-  if (constraint.deferrable) {
-    return UnsupportedError("deferrable unique constraints are not supported");
+  if (constraint.initially_deferred) {
+    return UnsupportedError(
+        "unique constraints deferred to the end of the transaction are not "
+        "supported");
   }
   for (size_t i = 0; i < at->key.size(); ++i) {
     const catalog::IndexColumn& part = at->key[i];
@@ -267,6 +269,7 @@ Status Ddl::UseIndexAsKey(const ast::Constraint& constraint, catalog::TableDescr
     at->name = constraint.name;
   }
   at->constraint = true;
+  at->deferrable = constraint.deferrable;
   if (!primary) return Status();
   // The rows move to the key: its index is no more than a statement of what that is.
   catalog::IndexDescriptor key = *at;

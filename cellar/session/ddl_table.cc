@@ -318,10 +318,14 @@ Status Ddl::AddKey(const ast::Constraint& constraint, const std::vector<std::str
     return SqlError(Code::kLimit, sqlstate::kTooManyColumns,
                     "cannot use more than {} columns in an index", kMaxIndexColumns);
   }
-  if (constraint.deferrable)
-    return UnsupportedError("deferrable unique constraints are not supported");
+  if (constraint.initially_deferred) {
+    return UnsupportedError(
+        "unique constraints deferred to the end of the transaction are not "
+        "supported");
+  }
   catalog::IndexDescriptor index;
   index.primary = primary;
+  index.deferrable = constraint.deferrable;
   index.unique = true;
   index.constraint = true;
   index.nulls_not_distinct = constraint.nulls_not_distinct;
@@ -469,11 +473,20 @@ Result<catalog::ForeignKey> Ddl::MakeForeignKey(const ast::Constraint& constrain
     return SqlError(Code::kInvalid, "42830",
                     "number of referencing and referenced columns for foreign key disagree");
   }
-  const bool matched = std::any_of(referenced->indexes.begin(), referenced->indexes.end(),
-                                   [&](const catalog::IndexDescriptor& index) {
-                                     return index.unique && index.predicate.empty() &&
-                                            SameColumns(index.key, key.referenced_columns);
-                                   });
+  bool matched = false, deferrable = false;
+  for (const catalog::IndexDescriptor& index : referenced->indexes) {
+    if (!index.unique || !index.predicate.empty() ||
+        !SameColumns(index.key, key.referenced_columns)) {
+      continue;
+    }
+    (index.deferrable ? deferrable : matched) = true;
+  }
+  if (!matched && deferrable) {
+    return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                    "cannot use a deferrable {} for referenced table \"{}\"",
+                    constraint.ref_columns.empty() ? "primary key" : "unique constraint",
+                    referenced->name);
+  }
   if (!matched) {
     return SqlError(Code::kInvalid, "42830",
                     "there is no unique constraint matching given keys for referenced table \"{}\"",
@@ -719,6 +732,7 @@ Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
       }
       ast::Constraint constraint;
       constraint.nulls_not_distinct = from.nulls_not_distinct;
+      constraint.deferrable = from.deferrable;
       for (catalog::ColumnId stored : from.stored)
         constraint.including.push_back(source->FindColumn(stored)->name);
       constraint.kind =

@@ -416,6 +416,7 @@ Status PublishIndex(const Job& job, catalog::TableDescriptor* table) {
   built->name = old->name;
   built->oid = old->oid;
   built->constraint = old->constraint;
+  built->deferrable = old->deferrable;
   built->comment = old->comment;
   std::swap(*built, *old);
   table->indexes.erase(built);

@@ -790,7 +790,7 @@ class Generator {
             .Bool("indnullsnotdistinct", index.nulls_not_distinct)
             .Bool("indisprimary", index.primary)
             .Bool("indisexclusion", false)
-            .Bool("indimmediate", true)
+            .Bool("indimmediate", !index.deferrable)
             .Bool("indisclustered", false)
             .Bool("indisvalid", index.state == catalog::IndexState::kPublic)
             .Bool("indcheckxmin", false)
@@ -920,7 +920,10 @@ class Generator {
         for (const catalog::IndexColumn& part : index.key)
           keys.push_back(AttributeNumber(*table, part.column));
         ConstraintRow(ConstraintOid(index), index.name, *table, index.primary ? 'p' : 'u');
-        row_.Int("conindid", index.oid).IntArray("conkey", keys).Emit();
+        row_.Bool("condeferrable", index.deferrable)
+            .Int("conindid", index.oid)
+            .IntArray("conkey", keys)
+            .Emit();
       }
       for (const catalog::CheckConstraint& check : table->checks) {
         ConstraintRow(check.oid, check.name, *table, 'c');

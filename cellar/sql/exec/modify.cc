@@ -269,10 +269,14 @@ class UpdateOperator : public ModifyOperator {
                        node.As<UpdateNode>().returning_exprs, state),
         update_(node.As<UpdateNode>()) {
     for (const auto& [column, expr] : update_.assignments) assignments_.emplace_back(expr.get());
+    for (const catalog::IndexDescriptor& index : table_->indexes) at_end_ |= index.deferrable;
   }
 
  protected:
   Status Run() override {
+    refs_kept_.clear();
+    old_kept_ = RowBatch();
+    new_kept_ = RowBatch();
     ReferenceChecks references(table_, update_.foreign_keys, &state_);
     const bool is_referenced = !update_.referenced_by.empty();
     std::optional<ReferencedChecks> referenced;
@@ -299,7 +303,11 @@ class UpdateOperator : public ModifyOperator {
         return state_.access().Update(table_, {refs, rows}, FirstRows(old_rows, rows),
                                       FirstRows(new_rows, rows));
       }));
-      CELLAR_TRY(state_.access().Update(table_, {refs, batch->size()}, old_rows, new_rows));
+      if (at_end_) {
+        CELLAR_TRY(Keep({refs, batch->size()}, old_rows, new_rows));
+      } else {
+        CELLAR_TRY(state_.access().Update(table_, {refs, batch->size()}, old_rows, new_rows));
+      }
       CELLAR_TRY(references.Add(new_rows));
       if (referenced) referenced->AddUpdated(old_rows, new_rows);
       for (size_t c = width_; returning_ && c < batch->num_columns(); ++c) {
@@ -308,12 +316,40 @@ class UpdateOperator : public ModifyOperator {
       }
       CELLAR_TRY(Return(new_rows));
     }
+    CELLAR_TRY(WriteKept());
     CELLAR_TRY(references.Finish());
     return referenced ? referenced->Finish() : Status();
   }
 
  private:
+  Status Keep(std::span<const std::string_view> refs, const RowBatch& old_rows,
+              const RowBatch& new_rows) {
+    if (old_kept_.num_columns() == 0) {
+      old_kept_.Reset(LivingTypes(*table_));
+      new_kept_.Reset(LivingTypes(*table_));
+    }
+    for (std::string_view ref : refs) refs_kept_.emplace_back(ref);
+    old_kept_.AppendAll(old_rows);
+    new_kept_.AppendAll(new_rows);
+    return state_.CheckMemory(old_kept_.footprint_bytes() + new_kept_.footprint_bytes());
+  }
+
+  Status WriteKept() {
+    if (refs_kept_.empty()) return Status();
+    const std::vector<std::string_view> refs(refs_kept_.begin(), refs_kept_.end());
+    Status status = state_.access().Update(table_, refs, old_kept_, new_kept_);
+    refs_kept_.clear();
+    old_kept_ = RowBatch();
+    new_kept_ = RowBatch();
+    return status;
+  }
+
   const UpdateNode& update_;
+  // A deferrable unique constraint is looked at when all rows have moved: they are written
+  // together.
+  bool at_end_ = false;
+  std::vector<std::string> refs_kept_;
+  RowBatch old_kept_, new_kept_;
   std::vector<Evaluator> assignments_;
   Arena values_arena_;
 };

@@ -733,6 +733,14 @@ Status Binder::BindConflict(const ast::OnConflict& conflict, const DmlTarget& to
         .WithHint("For example, ON CONFLICT (column_name).")
         .WithLocation(conflict.location);
   }
+  for (const catalog::IndexDescriptor& index : table->indexes) {
+    if (!index.deferrable || node->arbiter.value_or(index.id) != index.id) continue;
+    return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                    "ON CONFLICT does not support deferrable unique constraints/exclusion "
+                    "constraints as arbiters")
+        .WithTable("", table->name)
+        .WithConstraint(index.name);
+  }
   if (!conflict.do_update) return Status();
   ScopeItem* excluded = NewItem();
   excluded->name = "excluded";
