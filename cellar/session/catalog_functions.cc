@@ -371,6 +371,21 @@ class CatalogFunctions {
 
   Result<Datum> EncodingToChar() { return Text(args_[0].int_value() == 6 ? "UTF8" : ""); }
 
+  const std::string* CommentOnConstraint(uint32_t oid) {
+    for (const catalog::TablePtr& table : catalog_->ListAllTables()) {
+      for (const catalog::IndexDescriptor& index : table->indexes) {
+        if (index.constraint && ConstraintOid(index) == oid) return &index.constraint_comment;
+      }
+      for (const catalog::CheckConstraint& check : table->checks) {
+        if (check.oid == oid) return &check.comment;
+      }
+      for (const catalog::ForeignKey& key : table->foreign_keys) {
+        if (key.oid == oid) return &key.comment;
+      }
+    }
+    return nullptr;
+  }
+
   Result<Datum> ObjDescription() {
     const uint32_t oid = Oid(0);
     const std::string_view kind = args_.size() > 1 ? args_[1].bytes() : "pg_class";
@@ -382,6 +397,10 @@ class CatalogFunctions {
       if (catalog_->FindTableOfIndexOid(oid, &index) != nullptr && !index->comment.empty())
         return Text(index->comment);
       return Datum();
+    }
+    if (kind == "pg_constraint") {
+      const std::string* const comment = CommentOnConstraint(oid);
+      return comment == nullptr || comment->empty() ? Datum() : Text(*comment);
     }
     if (kind == "pg_type") {
       const catalog::TablePtr type = catalog_->GetTypeByOid(oid);

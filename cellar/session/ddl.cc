@@ -982,8 +982,30 @@ Status Ddl::Comment(const ast::CommentStmt& statement) {
       next.comment = text;
       return Editor().UpdateNamespace(std::move(next));
     }
-    case ast::ObjectType::kExtension:
-    case ast::ObjectType::kTableConstraint: return Status();  // nothing shows it
+    case ast::ObjectType::kTableConstraint: {
+      ast::ObjectName relation;
+      relation.parts.assign(parts.begin(), parts.end() - 1);
+      CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindRelation(NameOf(relation)));
+      catalog::TableDescriptor next = *table;
+      std::string* comment = nullptr;
+      for (catalog::IndexDescriptor& index : next.indexes) {
+        if (index.constraint && index.name == parts.back()) comment = &index.constraint_comment;
+      }
+      for (catalog::CheckConstraint& check : next.checks) {
+        if (check.name == parts.back()) comment = &check.comment;
+      }
+      for (catalog::ForeignKey& key : next.foreign_keys) {
+        if (key.name == parts.back()) comment = &key.comment;
+      }
+      if (comment == nullptr) {
+        return SqlError(Code::kNotFound, sqlstate::kUndefinedObject,
+                        "constraint \"{}\" for table \"{}\" does not exist", parts.back(),
+                        table->name);
+      }
+      *comment = text;
+      return Editor().UpdateTable(std::move(next)).status();
+    }
+    case ast::ObjectType::kExtension: return Status();  // nothing shows it
     default:
       return UnsupportedError("COMMENT ON {} is not supported",
                               ast::ObjectTypeName(statement.object_type));

@@ -266,6 +266,7 @@ Status Ddl::Authorize(const ast::Node& node) {
       ast::ObjectName object = comment.object;
       switch (comment.object_type) {
         case ast::ObjectType::kColumn:
+        case ast::ObjectType::kTableConstraint:
           if (object.parts.size() > 1) object.parts.pop_back();
           return AuthorizeRelation(NameOf(object));
         case ast::ObjectType::kTable:

@@ -300,6 +300,7 @@ Status Ddl::CopyIndex(const catalog::TableDescriptor& source, const catalog::Ind
   copy.id = {};
   copy.oid = 0;
   copy.comment.clear();
+  copy.constraint_comment.clear();
   const auto find = [&](catalog::ColumnId* column) {
     const catalog::ColumnDescriptor* named = table->FindColumn(source.FindColumn(*column)->name);
     if (named != nullptr) *column = named->id;

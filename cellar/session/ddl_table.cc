@@ -752,6 +752,7 @@ Status Ddl::CreateTable(const ast::CreateTableStmt& statement) {
       for (catalog::CheckConstraint check : source->checks) {
         CELLAR_TRY_ASSIGN(uint64_t id, Editor().AllocateId());
         check.oid = static_cast<uint32_t>(id) + catalog::TableDescriptor::kFirstOid;
+        if ((like.options & ast::TableLike::kComments) == 0) check.comment.clear();
         table.checks.push_back(std::move(check));
       }
     }

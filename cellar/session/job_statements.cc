@@ -121,6 +121,7 @@ Result<Job> Ddl::AddReplacement(const catalog::TablePtr& table,
   made.oid = 0;
   made.constraint = false;
   made.comment.clear();
+  made.constraint_comment.clear();
   made.name = ChooseName(next, index.name, "new", next.parent);
   next.indexes.push_back(std::move(made));
   catalog::TablePtr stored;

@@ -418,6 +418,7 @@ Status PublishIndex(const Job& job, catalog::TableDescriptor* table) {
   built->constraint = old->constraint;
   built->deferrable = old->deferrable;
   built->comment = old->comment;
+  built->constraint_comment = old->constraint_comment;
   std::swap(*built, *old);
   table->indexes.erase(built);
   return Status();

@@ -34,7 +34,9 @@ catalog::TableDescriptor Replaced(const catalog::TableDescriptor& current,
   next.indexes = copy.indexes;
   for (catalog::IndexDescriptor& index : next.indexes) {
     for (const catalog::IndexDescriptor& now : current.indexes) {
-      if (now.oid == index.oid) index.comment = now.comment;
+      if (now.oid != index.oid) continue;
+      index.comment = now.comment;
+      index.constraint_comment = now.constraint_comment;
     }
   }
   next.row_formats = copy.row_formats;

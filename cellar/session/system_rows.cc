@@ -1100,6 +1100,13 @@ class Generator {
       }
       for (const catalog::IndexDescriptor& index : table->indexes)
         emit(index.oid, 1259, 0, index.comment);
+      for (const catalog::IndexDescriptor& index : table->indexes) {
+        if (index.constraint) emit(ConstraintOid(index), 2606, 0, index.constraint_comment);
+      }
+      for (const catalog::CheckConstraint& check : table->checks)
+        emit(check.oid, 2606, 0, check.comment);
+      for (const catalog::ForeignKey& key : table->foreign_keys)
+        emit(key.oid, 2606, 0, key.comment);
     }
     for (const catalog::TablePtr& type : MadeTypes()) emit(type->oid(), 1247, 0, type->comment);
     for (const catalog::TablePtr& one : MadeOf(catalog::RelationKind::kCollation))

@@ -38,6 +38,11 @@ COMMENT ON COLUMN mix.t IS 'a column';
 COMMENT ON SCHEMA s2 IS 'a schema';
 CREATE TABLE s2.child ("Id" int, ref int REFERENCES public.mix ON DELETE CASCADE
     ON UPDATE SET NULL DEFERRABLE INITIALLY DEFERRED, "Sel ect" text, PRIMARY KEY ("Id"));
+CREATE TABLE s2.keys (a int, b int, c int UNIQUE DEFERRABLE, UNIQUE (a, b));
+CREATE TABLE s2.refers (x int, y numeric DEFAULT 0, z int REFERENCES mix ON DELETE SET DEFAULT,
+    FOREIGN KEY (x, z) REFERENCES s2.keys (a, b) ON DELETE SET NULL (x));
+COMMENT ON CONSTRAINT named ON mix IS 'a constraint';
+COMMENT ON CONSTRAINT mix_pkey ON mix IS 'a key';
 CREATE INDEX lowered ON mix (lower(t), n DESC NULLS LAST) WHERE n > 1 AND m = 'ok';
 CREATE UNIQUE INDEX twice ON mix (c) INCLUDE (n) NULLS NOT DISTINCT;
 CREATE VIEW a_view AS SELECT * FROM mix WHERE n > 1 AND m <> 'sad' ORDER BY id;
