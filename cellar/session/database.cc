@@ -63,7 +63,7 @@ Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> eng
   CELLAR_TRY(RefreshStaleCollations(database.get()));
   if (seal != SealMode::kAuto) impl.sealing->Pause();
   impl.sealing->Start();
-  impl.read_counts = std::make_unique<ReadCounts>(impl.catalog.get());
+  impl.read_counts = std::make_unique<ReadCounts>(impl.tables.get());
   impl.read_counts->Start();
   impl.collecting->Start();
   impl.statistics->Start();

@@ -6,8 +6,6 @@
 #include <chrono>
 #include <utility>
 
-#include "cellar/table/usage.h"
-
 namespace cellar::session {
 namespace {
 
@@ -33,24 +31,17 @@ void ReadCounts::Stop() {
   }
   changed_.notify_all();
   if (ending.joinable()) ending.join();
+  // A store that takes no writes any more loses counts of reads and nothing else.
+  (void)tables_->FlushReads().ok();
 }
 
 void ReadCounts::Run() {
   while (true) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kFlushEvery, [this] { return stopping_; });
-    const bool last = stopping_;
+    if (stopping_) return;
     lock.unlock();
-    Flush();
-    if (last) return;
-  }
-}
-
-void ReadCounts::Flush() {
-  for (const catalog::TablePtr& table : catalog_->Current()->ListAllTables()) {
-    if (table->kind != catalog::RelationKind::kTable) continue;
-    // A store that takes no writes any more loses counts of reads and nothing else.
-    if (!table::FlushReads(*table, catalog_->engine()).ok()) return;
+    (void)tables_->FlushReads().ok();  // what is not written down now is the next time
   }
 }
 

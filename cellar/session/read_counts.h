@@ -5,7 +5,7 @@
 #include <mutex>
 #include <thread>
 
-#include "cellar/catalog/catalog.h"
+#include "cellar/table/access.h"
 
 namespace cellar::session {
 
@@ -13,20 +13,19 @@ namespace cellar::session {
 class ReadCounts {
  public:
   // Outlives it.
-  explicit ReadCounts(catalog::Catalog* catalog) : catalog_(catalog) {}
+  explicit ReadCounts(table::TableStore* tables) : tables_(tables) {}
   ~ReadCounts() { Stop(); }
   ReadCounts(const ReadCounts&) = delete;
   ReadCounts& operator=(const ReadCounts&) = delete;
 
   void Start();
-  // Writes down the rest. No Start after it.
+  // Writes down the rest; again at each further call. No Start after it.
   void Stop();
 
  private:
   void Run();
-  void Flush();
 
-  catalog::Catalog* const catalog_;
+  table::TableStore* const tables_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;  // guarded by mutex_

@@ -1,6 +1,7 @@
 #include "cellar/table/access.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -20,6 +21,8 @@ struct Access::Impl {
   AccessContext context;
   UsageLimits* limits = nullptr;
   std::set<std::pair<uint64_t, bool>> admitted;  // tables, and whether for writing
+  // What was read of tables as only this transaction has them: their counters may be its own, too.
+  std::map<uint64_t, std::pair<TableDescriptor, uint64_t>> own_reads;  // by storage
 
   Status Admit(const TableDescriptor& table, bool write) {
     if (!admitted.emplace(table.id.value, write).second) return Status();
@@ -40,7 +43,11 @@ Access::Access(kv::Transaction* transaction, const CancelToken* cancel, TableSto
   impl_->context.store = store;
 }
 
-Access::~Access() = default;
+Access::~Access() {
+  for (const auto& [storage, reads] : impl_->own_reads) {
+    impl_->context.store->NoteReads(reads.first, reads.second);
+  }
+}
 
 void Access::set_move_over_reads(bool value) { impl_->context.move_over_reads = value; }
 void Access::set_limits(UsageLimits* limits) { impl_->limits = limits; }
@@ -406,8 +413,13 @@ Status Access::ClearIndex(const TableDescriptor& table, IndexId index) {
 }
 
 void Access::NoteReads(const TableDescriptor& table, uint64_t rows) {
-  Result<const CompiledTable*> compiled = CompiledTable::Of(table);
-  if (compiled.ok()) compiled.value()->NoteReads(rows);
+  if (rows != 0 && impl_->context.store != nullptr) {
+    if (table.commit_version == catalog::kUncommitted) {
+      impl_->own_reads.try_emplace(table.storage_id().value, table, 0).first->second.second += rows;
+    } else {
+      impl_->context.store->NoteReads(table, rows);
+    }
+  }
   if (impl_->limits != nullptr) impl_->limits->ChargeRead(table, rows);
 }
 

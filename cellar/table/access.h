@@ -126,6 +126,13 @@ class TableStore {
   // See Access::EstimateRows.
   Result<uint64_t> EstimateRows(const TableDescriptor& table);
 
+  // `rows` rows of the table have been read (TableUsage::read). Changes of the table, even to
+  // another name or into the bin, lose none.
+  void NoteReads(const TableDescriptor& table, uint64_t rows);
+  // Writes down what was read since the last call, in one transaction. On errors it is kept for the
+  // next call.
+  Status FlushReads();
+
   kv::Engine* engine() const;
   // Of EstimateRows, those that lie in pages.
   Result<uint64_t> EstimatePagedRows(const TableDescriptor& table);
@@ -155,8 +162,8 @@ class UsageLimits {
 class Access {
  public:
   // All outlive the Access. Without a `store`, row ids come from the transaction itself, so that
-  // concurrent inserts into a table without a primary key conflict, and estimates cost a short
-  // scan.
+  // concurrent inserts into a table without a primary key conflict, estimates cost a short scan,
+  // and nobody counts what is read.
   Access(kv::Transaction* transaction, const CancelToken* cancel, TableStore* store = nullptr);
   ~Access();
 

@@ -272,9 +272,6 @@ class CompiledTable {
   const IndexCodec* FindIndex(IndexId id) const;
 
   const std::string& counter_name() const { return counter_name_; }
-  // Rows read, for TableUsage. Thread-safe.
-  void NoteReads(uint64_t rows) const { reads_.fetch_add(rows, std::memory_order_relaxed); }
-  uint64_t TakeReads() const { return reads_.exchange(0, std::memory_order_relaxed); }
 
   // ---- Layout `pages` ----
   bool paged() const { return table_->layout == catalog::Layout::kPages; }
@@ -333,7 +330,6 @@ class CompiledTable {
   mutable std::atomic<bool> row_ids_checked_ = false;
   std::vector<IndexCodec> indexes_;
   std::string counter_name_;
-  mutable std::atomic<uint64_t> reads_{0};
   std::string page_prefix_;
   codec::PageKeys page_keys_ = codec::PageKeys::kRefs;
   std::vector<codec::RowFormat> formats_;

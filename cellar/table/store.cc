@@ -11,6 +11,7 @@
 #include "cellar/table/access.h"
 #include "cellar/table/page_cache.h"
 #include "cellar/table/page_directory.h"
+#include "cellar/table/usage.h"
 #include "cellar/table/writer.h"
 
 namespace cellar::table {
@@ -103,6 +104,14 @@ struct TableStore::Impl {
   std::map<uint64_t, std::unique_ptr<Ids>> ids;
   std::map<std::pair<uint64_t, bool>, Density> densities;  // by table; true: of its pages
   std::map<std::pair<uint64_t, uint32_t>, std::shared_ptr<PageDirectory>> directories;
+
+  struct Reads {
+    std::string counter_name;
+    uint64_t rows = 0;
+  };
+  std::mutex reads_mutex;
+  std::unordered_map<uint64_t, Reads> reads;  // by storage; not written down yet
+
   std::shared_ptr<PageCache> pages = std::make_shared<PageCache>(PageCache::DefaultBytes());
 
   Result<int64_t> TakeBlock(codec::TableId table, uint64_t count);
@@ -136,6 +145,41 @@ void TableStore::Forget(codec::TableId storage) {
   impl_->densities.erase({storage.value, true});
   std::erase_if(impl_->directories,
                 [&](const auto& entry) { return entry.first.first == storage.value; });
+}
+
+void TableStore::NoteReads(const TableDescriptor& table, uint64_t rows) {
+  std::lock_guard lock(impl_->reads_mutex);
+  Impl::Reads& reads = impl_->reads[table.storage_id().value];
+  if (reads.rows == 0) reads.counter_name = catalog::CounterNameOf(table);
+  reads.rows += rows;
+}
+
+Status TableStore::FlushReads() {
+  std::unordered_map<uint64_t, Impl::Reads> taken;
+  {
+    std::lock_guard lock(impl_->reads_mutex);
+    taken.swap(impl_->reads);
+  }
+  if (taken.empty()) return Status();
+  kv::TransactionOptions options;
+  options.durable = false;
+  const std::unique_ptr<kv::Transaction> transaction = impl_->engine->Begin(options);
+  const auto write = [&]() -> Status {
+    for (const auto& [storage, reads] : taken) {
+      CELLAR_TRY(
+          CountRead(transaction.get(), reads.counter_name, static_cast<int64_t>(reads.rows)));
+    }
+    return transaction->Commit().status();
+  };
+  Status written = write();
+  if (written.ok()) return written;
+  std::lock_guard lock(impl_->reads_mutex);
+  for (auto& [storage, reads] : taken) {
+    Impl::Reads& kept = impl_->reads[storage];
+    reads.rows += kept.rows;
+    kept = std::move(reads);
+  }
+  return written;
 }
 
 Result<int64_t> TableStore::Impl::TakeBlock(codec::TableId table, uint64_t count) {

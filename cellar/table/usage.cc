@@ -122,16 +122,10 @@ Status CountDeleted(kv::Transaction* transaction, const CompiledTable& table, in
   return transaction->AddToCounter(table.counter_name(), sums);
 }
 
-Status FlushReads(const catalog::TableDescriptor& table, kv::Engine* engine) {
-  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(table));
+Status CountRead(kv::Transaction* transaction, const std::string& counter_name, int64_t rows) {
   kv::CounterValues sums{};
-  sums[kRead] = static_cast<int64_t>(compiled->TakeReads());
-  if (sums[kRead] == 0) return Status();
-  kv::TransactionOptions options;
-  options.durable = false;
-  std::unique_ptr<kv::Transaction> transaction = engine->Begin(options);
-  CELLAR_TRY(transaction->AddToCounter(compiled->counter_name(), sums));
-  return transaction->Commit().status();
+  sums[kRead] = rows;
+  return transaction->AddToCounter(counter_name, sums);
 }
 
 }  // namespace cellar::table

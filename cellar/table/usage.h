@@ -23,7 +23,7 @@ struct TableUsage {
   // type, the others by their bytes. What they take on disk is another matter.
   int64_t bytes = 0;
   int64_t inserted = 0, updated = 0, deleted = 0;
-  int64_t read = 0;  // written down now and then (FlushReads), the others with each commit
+  int64_t read = 0;  // written down by TableStore::FlushReads, the others with each commit
 };
 
 // Exact in the transaction's snapshot, with its own changes. nullopt: the table is not counted.
@@ -51,8 +51,7 @@ Status CountUpdated(kv::Transaction* transaction, const CompiledTable& table, in
                     int64_t bytes);
 Status CountDeleted(kv::Transaction* transaction, const CompiledTable& table, int64_t rows,
                     int64_t bytes);
-
-// Writes down what was read of a table since the last call, in a transaction of its own.
-Status FlushReads(const catalog::TableDescriptor& table, kv::Engine* engine);
+// Nothing, if there is no counter of this name (any more).
+Status CountRead(kv::Transaction* transaction, const std::string& counter_name, int64_t rows);
 
 }  // namespace cellar::table
