@@ -5,6 +5,7 @@
 #include "cellar/session/ddl.h"
 #include "cellar/session/index_parts.h"
 #include "cellar/sql/parser/deparse.h"
+#include "cellar/sql/plan/operator_classes.h"
 
 namespace cellar::session {
 
@@ -67,7 +68,7 @@ Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
       part.collation = type.collation;  // so that it is known without the expression
     }
     if (!element.opclass.empty()) {
-      CELLAR_TRY_ASSIGN(part.opclass, ResolveOperatorClass(element.opclass, type));
+      CELLAR_TRY_ASSIGN(part.opclass, sql::ResolveOperatorClass(element.opclass, type));
       const Collation* orders = part.collation != nullptr ? part.collation : type.collation;
       if (part.opclass.ends_with("_pattern_ops") && orders != nullptr && !orders->deterministic) {
         return UnsupportedError(

@@ -1,5 +1,4 @@
-// What indexes hold beside columns: expressions, predicates, operator classes. Private to this
-// layer.
+// What indexes hold beside columns: expressions and predicates. Private to this layer.
 #pragma once
 
 #include <span>
@@ -26,17 +25,6 @@ Result<bool> IndexMentions(const catalog::IndexDescriptor& index, std::string_vi
 Status RecheckIndexes(const catalog::TableDescriptor& table);
 // Of the attribute of an index that `part` is; kInvalid when it makes no sense.
 Type IndexPartType(const catalog::TableDescriptor& table, const catalog::IndexColumn& part);
-
-struct OperatorClass {
-  std::string_view name;
-  TypeId type;
-  bool array;
-  bool is_default;
-};
-std::span<const OperatorClass> OperatorClasses();
-std::string_view DefaultOperatorClass(Type type);
-// Empty: the type's default. Errors: 42704, 42804.
-Result<std::string> ResolveOperatorClass(const ast::QualifiedName& name, Type type);
 
 // Of WITH (shards = n), 2 to 32; 0: not given. Errors: 22023.
 Result<uint32_t> ShardsOf(const ast::OptionList& options);

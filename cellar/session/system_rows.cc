@@ -15,6 +15,7 @@
 #include "cellar/session/view_texts.h"
 #include "cellar/session/zones.h"
 #include "cellar/sql/parser/deparse.h"
+#include "cellar/sql/plan/operator_classes.h"
 #include "cellar/sql/plan/system_views.h"
 #include "cellar/types/array.h"
 
@@ -815,7 +816,7 @@ class Generator {
   }
   static uint32_t OpclassOf(std::string_view name) {
     uint32_t oid = 11900;
-    for (const OperatorClass& one : OperatorClasses()) {
+    for (const sql::OperatorClass& one : sql::OperatorClasses()) {
       if (one.name == name) break;
       ++oid;
     }
@@ -828,7 +829,7 @@ class Generator {
       if (!IsStorable(type) || !codec::IsKeyType(type)) continue;
       row_.Int("oid", OpclassOf(type))
           .Int("opcmethod", kBtreeAm)
-          .Text("opcname", std::string(DefaultOperatorClass(type)))
+          .Text("opcname", std::string(sql::DefaultOperatorClass(type)))
           .Int("opcnamespace", kPgCatalogOid)
           .Int("opcowner", kOwnerOid)
           .Int("opcfamily", 0)
@@ -847,7 +848,7 @@ class Generator {
         .Bool("opcdefault", true)
         .Int("opckeytype", 0)
         .Emit();
-    for (const OperatorClass& one : OperatorClasses()) {
+    for (const sql::OperatorClass& one : sql::OperatorClasses()) {
       if (one.is_default || one.type == TypeId::kInvalid) continue;
       row_.Int("oid", OpclassOf(one.name))
           .Int("opcmethod", kBtreeAm)

@@ -186,7 +186,7 @@ Status DirectInsert(table::Access* access, const KnownTable& known, DirectShape*
   if (conflict != DirectConflict::kError) {
     policy.kind =
         upsert ? table::ConflictPolicy::Kind::kReport : table::ConflictPolicy::Kind::kSkip;
-    policy.index = known.table->primary().id;
+    policy.indexes = {known.table->primary().id};
   }
   table::InsertOutcome outcome;
   CELLAR_TRY(access->Insert(known.table, &batch, policy, &outcome));

@@ -95,8 +95,8 @@ class Reader {
 struct ConflictPolicy {
   enum class Kind : uint8_t { kError, kSkip, kReport };
   Kind kind = Kind::kError;
-  // Which index's conflicts are skipped or reported; others are errors. nullopt: any unique index.
-  std::optional<IndexId> index;
+  // Which indexes' conflicts are skipped or reported; others are errors. Empty: any unique index.
+  std::vector<IndexId> indexes;
 };
 
 // Outcome of an insert under kSkip or kReport, one entry per input row.

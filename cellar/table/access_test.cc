@@ -109,7 +109,7 @@ TEST_F(AccessTest, OnConflictOfOneIndexLeavesOthersAnError) {
   Access access(transaction.get(), nullptr);
   ConflictPolicy policy;
   policy.kind = ConflictPolicy::Kind::kSkip;
-  policy.index = table_->primary().id;
+  policy.indexes = {table_->primary().id};
   InsertOutcome outcome;
   RowBatch rows = BatchOf(LivingTypes(*table_), {{"1", "ann", "1"}, {"2", "bob", "1"}});
   Must(access.Insert(table_, &rows, policy, &outcome));
@@ -124,7 +124,7 @@ TEST_F(AccessTest, ReportedConflictNamesTheRowInTheWay) {
   Access access(transaction.get(), nullptr);
   ConflictPolicy policy;
   policy.kind = ConflictPolicy::Kind::kReport;
-  policy.index = Index("people_name_key").id;
+  policy.indexes = {Index("people_name_key").id};
   InsertOutcome outcome;
   RowBatch rows =
       BatchOf(LivingTypes(*table_), {{"7", "bob", "1"}, {"8", "new", "1"}, {"9", "new", "1"}});

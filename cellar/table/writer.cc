@@ -198,8 +198,10 @@ class Inserter {
       // A tombstone would look like a row there.
       index.deferred =
           bulk_ && codec.unique && !index.absent && !(codec.primary && compiled_.paged());
-      index.arbiter = policy.kind != ConflictPolicy::Kind::kError && codec.unique &&
-                      (!policy.index.has_value() || *policy.index == codec.index->id);
+      index.arbiter =
+          policy.kind != ConflictPolicy::Kind::kError && codec.unique &&
+          (policy.indexes.empty() || std::find(policy.indexes.begin(), policy.indexes.end(),
+                                               codec.index->id) != policy.indexes.end());
       for (size_t i = 0; i < rows_.size(); ++i) {
         if (codec.Holds(rows_, i)) codec.AppendKey(rows_, i, refs_[i], index.keys.buffer());
         index.keys.End();

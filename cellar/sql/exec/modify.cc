@@ -116,7 +116,7 @@ class InsertOperator : public ModifyOperator {
     ReferencedChecks referenced(table_, &state_);
     touched_.clear();
     table::ConflictPolicy policy;
-    policy.index = insert_.on_conflict.index;
+    policy.indexes = insert_.on_conflict.arbiters;
     if (insert_.on_conflict.kind == OnConflict::Kind::kNothing)
       policy.kind = table::ConflictPolicy::Kind::kSkip;
     if (insert_.on_conflict.kind == OnConflict::Kind::kUpdate)

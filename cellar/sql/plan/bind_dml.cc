@@ -3,6 +3,7 @@
 
 #include "cellar/sql/expr/array_slice.h"
 #include "cellar/sql/plan/binder.h"
+#include "cellar/sql/plan/operator_classes.h"
 #include "cellar/types/array.h"
 
 namespace cellar::sql::planning {
@@ -672,22 +673,35 @@ Status Binder::BindConflict(const ast::OnConflict& conflict, const DmlTarget& to
   node->conflict = conflict.do_update ? OnConflict::Kind::kUpdate : OnConflict::Kind::kNothing;
   if (!conflict.constraint.empty()) {
     for (const catalog::IndexDescriptor& index : table->indexes) {
-      if (index.name == conflict.constraint && index.unique && index.constraint)
-        node->arbiter = index.id;
-      if (index.name == conflict.constraint && index.primary) node->arbiter = index.id;
-      if (node->arbiter != index.id) continue;
+      if (index.name != conflict.constraint) continue;
+      if (!index.primary && !(index.unique && index.constraint)) continue;
+      node->arbiters = {index.id};
       for (const catalog::IndexColumn& column : index.key) reads(column.column);
     }
-    if (!node->arbiter.has_value()) {
+    if (node->arbiters.empty()) {
       return SqlError(Code::kInvalid, sqlstate::kUndefinedObject,
                       "constraint \"{}\" for table \"{}\" does not exist", conflict.constraint,
                       table->name)
           .WithLocation(conflict.location);
     }
   } else if (!conflict.elements.empty()) {
-    std::vector<catalog::ColumnId> columns;
-    std::vector<ExprPtr> expressions;
+    std::vector<ArbiterPart> parts;
     for (const ast::IndexElement& element : conflict.elements) {
+      const bool directed = element.direction != ast::SortDirection::kDefault;
+      if (directed || element.nulls != ast::SortNulls::kDefault) {
+        return SqlError(Code::kInvalid, sqlstate::kInvalidColumnReference,
+                        "{} is not allowed in ON CONFLICT clause",
+                        directed ? "ASC/DESC" : "NULLS FIRST/LAST")
+            .WithLocation(conflict.location);
+      }
+      ArbiterPart& part = parts.emplace_back();
+      if (!element.collation.empty()) {
+        CELLAR_TRY_ASSIGN(part.collation, CollationNamed(element.collation));
+      }
+      if (!element.opclass.empty()) {
+        CELLAR_TRY(CheckOperatorClass(element.opclass));
+        part.opclass = element.opclass.name;
+      }
       if (element.column.empty()) {
         CELLAR_TRY_ASSIGN(ExprPtr bound, BindTableExpression(*element.expr, table.get(), Type(),
                                                              Place::kIndexExpression));
@@ -696,19 +710,17 @@ Status Binder::BindConflict(const ast::OnConflict& conflict, const DmlTarget& to
           if (expr->kind == ExprKind::kColumn)
             MarkSelected(target->columns[static_cast<size_t>(expr->index)]);
         });
-        expressions.push_back(std::move(bound));
+        part.expression = std::move(bound);
         continue;
       }
       const catalog::ColumnDescriptor* column = table->FindColumn(element.column);
-      if (column == nullptr) {
+      if (column == nullptr || column->hidden) {
         return SqlError(Code::kInvalid, sqlstate::kUndefinedColumn, "column \"{}\" does not exist",
                         element.column)
             .WithLocation(conflict.location);
       }
-      if (std::find(columns.begin(), columns.end(), column->id) == columns.end()) {
-        columns.push_back(column->id);
-        reads(column->id);
-      }
+      part.column = column->id;
+      reads(column->id);
     }
     ExprPtr where;
     if (conflict.index_where != nullptr) {
@@ -719,14 +731,13 @@ Status Binder::BindConflict(const ast::OnConflict& conflict, const DmlTarget& to
           MarkSelected(target->columns[static_cast<size_t>(expr.index)]);
       });
     }
-    const catalog::IndexDescriptor* index = ArbiterOf(*table, columns, expressions, where.get());
-    if (index == nullptr) {
+    node->arbiters = ArbitersOf(*table, parts, where.get());
+    if (node->arbiters.empty()) {
       return SqlError(Code::kInvalid, sqlstate::kInvalidColumnReference,
                       "there is no unique or exclusion constraint matching the ON CONFLICT "
                       "specification")
           .WithLocation(conflict.location);
     }
-    node->arbiter = index->id;
   } else if (conflict.do_update) {
     return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
                     "ON CONFLICT DO UPDATE requires inference specification or constraint name")

@@ -320,12 +320,17 @@ class Binder {
 
   // index_match.cc
   Status BindIndexes(LogicalGet* get);
-  // The unique index that ON CONFLICT (columns, expressions) WHERE means; null: none. Over
-  // positions.
-  const catalog::IndexDescriptor* ArbiterOf(const catalog::TableDescriptor& table,
-                                            const std::vector<catalog::ColumnId>& columns,
-                                            const std::vector<ExprPtr>& expressions,
-                                            const Expr* where);
+  // What ON CONFLICT (...) asks for in a key.
+  struct ArbiterPart {
+    catalog::ColumnId column;  // zero when `expression` is set
+    ExprPtr expression;        // over positions
+    std::optional<const Collation*> collation;
+    std::string opclass;  // empty: any
+  };
+  // The unique indexes that ON CONFLICT (parts) WHERE means: all that fit, as PostgreSQL's.
+  std::vector<catalog::IndexId> ArbitersOf(const catalog::TableDescriptor& table,
+                                           const std::vector<ArbiterPart>& parts,
+                                           const Expr* where);
 
   // bind_expr.cc
   Result<ExprPtr> BindExpr(const ast::Expr& expr, Env& env);

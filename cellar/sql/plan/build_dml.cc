@@ -24,7 +24,7 @@ Result<Phys> Physical::BuildInsert(LogicalInsert& insert) {
   node->foreign_keys = std::move(insert.foreign_keys);
   node->referenced_by = std::move(insert.referenced_by);
   node->on_conflict.kind = insert.conflict;
-  node->on_conflict.index = insert.arbiter;
+  node->on_conflict.arbiters = std::move(insert.arbiters);
   std::vector<int> both = Concat(insert.stored, insert.excluded);
   for (auto& [position, value] : insert.assignments) {
     CELLAR_TRY(Finalize(&value, both));

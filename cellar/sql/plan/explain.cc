@@ -394,11 +394,14 @@ class Explainer {
         if (n.on_conflict.kind == OnConflict::Kind::kNone) break;
         Detail(indent, "Conflict Resolution",
                n.on_conflict.kind == OnConflict::Kind::kNothing ? "NOTHING" : "UPDATE");
-        if (n.on_conflict.index.has_value()) {
-          if (const auto* index = IndexOf(*n.table, *n.on_conflict.index)) {
-            Detail(indent, "Conflict Arbiter Indexes", index->name);
-          }
+        std::string arbiters;
+        for (const catalog::IndexId id : n.on_conflict.arbiters) {
+          const auto* index = IndexOf(*n.table, id);
+          if (index == nullptr) continue;
+          if (!arbiters.empty()) arbiters += ", ";
+          arbiters += index->name;
         }
+        if (!arbiters.empty()) Detail(indent, "Conflict Arbiter Indexes", arbiters);
         break;
       }
       default: break;

@@ -6,6 +6,7 @@
 #include "cellar/sql/expr/collate.h"
 #include "cellar/sql/plan/binder.h"
 #include "cellar/sql/plan/index_expressions.h"
+#include "cellar/sql/plan/operator_classes.h"
 #include "cellar/sql/plan/physical.h"
 #include "cellar/types/array.h"
 
@@ -327,52 +328,61 @@ Status Binder::BindIndexes(LogicalGet* get) {
   return Status();
 }
 
-const catalog::IndexDescriptor* Binder::ArbiterOf(const catalog::TableDescriptor& table,
-                                                  const std::vector<catalog::ColumnId>& columns,
-                                                  const std::vector<ExprPtr>& expressions,
-                                                  const Expr* where) {
+std::vector<catalog::IndexId> Binder::ArbitersOf(const catalog::TableDescriptor& table,
+                                                 const std::vector<ArbiterPart>& parts,
+                                                 const Expr* where) {
   const auto bound = [&](const std::string& sql, Place place) -> ExprPtr {
     Result<ast::ExprPtr> parsed = ParseExpression(sql);
     if (!parsed.ok()) return nullptr;
     Result<ExprPtr> made = BindIndexPart(**parsed, table, place);
     return made.ok() ? std::move(*made) : nullptr;
   };
+  const auto same_thing = [](const ArbiterPart& part, const catalog::IndexColumn& key,
+                             const ExprPtr& own) {
+    if (part.expression == nullptr) return key.expression.empty() && part.column == key.column;
+    return own != nullptr && ExprEquals(*part.expression, *own);
+  };
+  const auto same_order = [](const ArbiterPart& part, const catalog::IndexColumn& key, Type type) {
+    if (part.collation) {
+      if (!IsCollatable(type)) return false;
+      const Collation* of_key = key.collation != nullptr ? key.collation : type.collation;
+      if (of_key == catalog::ByBytes()) of_key = nullptr;
+      if (*part.collation != of_key) return false;
+    }
+    return part.opclass.empty() || IsOperatorClass(part.opclass, key.opclass, type);
+  };
   const auto matches = [&](const catalog::IndexDescriptor& index) {
     if (index.state != catalog::IndexState::kPublic || !index.unique) return false;
     // As sets: each part of the key is asked for, and each thing asked for is in the key.
-    std::vector<uint8_t> seen_columns(columns.size(), 0), seen_expressions(expressions.size(), 0);
+    std::vector<uint8_t> seen(parts.size(), 0);
     for (const catalog::IndexColumn& key : index.key) {
-      if (key.expression.empty()) {
-        const auto at = std::find(columns.begin(), columns.end(), key.column);
-        if (at == columns.end()) return false;
-        seen_columns[static_cast<size_t>(at - columns.begin())] = 1;
-        continue;
+      ExprPtr own;
+      if (!key.expression.empty()) own = bound(key.expression, Place::kIndexExpression);
+      const catalog::ColumnDescriptor* column = table.FindColumn(key.column);
+      const Type type = own != nullptr ? own->type : column != nullptr ? column->type : Type();
+      bool asked = false;
+      for (size_t i = 0; i < parts.size(); ++i) {
+        if (!same_thing(parts[i], key, own)) continue;
+        asked = true;
+        if (same_order(parts[i], key, type)) seen[i] = 1;
       }
-      const ExprPtr own = bound(key.expression, Place::kIndexExpression);
-      const auto at =
-          std::find_if(expressions.begin(), expressions.end(), [&](const ExprPtr& expression) {
-            return own != nullptr && ExprEquals(*expression, *own);
-          });
-      if (at == expressions.end()) return false;
-      seen_expressions[static_cast<size_t>(at - expressions.begin())] = 1;
+      if (!asked) return false;
     }
-    const auto all = [](const std::vector<uint8_t>& seen) {
-      return std::all_of(seen.begin(), seen.end(), [](uint8_t one) { return one != 0; });
-    };
-    if (!all(seen_columns) || !all(seen_expressions)) return false;
+    if (std::find(seen.begin(), seen.end(), 0) != seen.end()) return false;
     if (index.predicate.empty()) return true;
     if (where == nullptr) return false;
     const ExprPtr predicate = bound(index.predicate, Place::kIndexPredicate);
-    std::vector<ExprPtr> parts;
-    SplitConjuncts(CloneExpr(*where), &parts);
+    std::vector<ExprPtr> conjuncts;
+    SplitConjuncts(CloneExpr(*where), &conjuncts);
     std::vector<const Expr*> conditions;
-    for (const ExprPtr& part : parts) conditions.push_back(part.get());
+    for (const ExprPtr& one : conjuncts) conditions.push_back(one.get());
     return predicate != nullptr && Implies(conditions, *predicate);
   };
+  std::vector<catalog::IndexId> arbiters;
   for (const catalog::IndexDescriptor& index : table.indexes) {
-    if (matches(index)) return &index;
+    if (matches(index)) arbiters.push_back(index.id);
   }
-  return nullptr;
+  return arbiters;
 }
 
 // ---- Of a table in a query ----

@@ -281,7 +281,7 @@ struct LogicalInsert : Logical {
   std::vector<CheckExpr> checks;  // over positions already
   std::vector<ForeignKeyCheck> foreign_keys, referenced_by;
   OnConflict::Kind conflict = OnConflict::Kind::kNone;
-  std::optional<catalog::IndexId> arbiter;
+  std::vector<catalog::IndexId> arbiters;
   std::vector<std::pair<int, ExprPtr>> assignments;
   ExprPtr conflict_where;
   bool has_returning = false;

@@ -304,7 +304,7 @@ struct ForeignKeyCheck {
 struct OnConflict {
   enum class Kind : uint8_t { kNone, kNothing, kUpdate };
   Kind kind = Kind::kNone;
-  std::optional<catalog::IndexId> index;  // the arbiter; none: any (only kNothing)
+  std::vector<catalog::IndexId> arbiters;  // empty: any unique index (only kNothing)
   // kUpdate: new values of the row in the way, over [its living columns, excluded.* living
   // columns].
   std::vector<std::pair<int, ExprPtr>> assignments;  // position among living columns -> value
