@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/view_texts.h"
+#include "cellar/session/zones.h"
 #include "cellar/sql/parser/deparse.h"
 
 namespace cellar::session {
@@ -375,13 +377,19 @@ Status Ddl::CreateSchema(const ast::CreateSchemaStmt& statement) {
                     Editor().CreateNamespace(s_.database_id, name, owner));
   catalog::NamespaceDescriptor granted = *made;
   s_.ApplyDefaultPrivileges(nullptr, &granted);
-  if (granted.acl.set) CELLAR_TRY(Editor().UpdateNamespace(std::move(granted)));
-  if (statement.elements.empty()) return Status();
+  std::span<const ast::StmtPtr> elements = statement.elements;
+  if (!elements.empty() && elements[0]->Is<ast::OwnStmt>()) {
+    CELLAR_TRY(ApplySpaceOptions(elements[0]->As<ast::OwnStmt>().options, false, &granted.zone));
+    elements = elements.subspan(1);
+  }
+  if (granted.acl.set || granted.zone != made->zone)
+    CELLAR_TRY(Editor().UpdateNamespace(std::move(granted)));
+  if (elements.empty()) return Status();
   // The elements are made with the new schema in front of the path.
   const std::string path = *s_.settings.Get("search_path");
   CELLAR_TRY(s_.settings.Set("search_path", sql::QuoteIdentifier(name) + ", " + path, true));
   Status status;
-  for (const ast::StmtPtr& element : statement.elements) {
+  for (const ast::StmtPtr& element : elements) {
     status = Authorize(*element);
     if (!status.ok()) break;
     if (element->kind == ast::NodeKind::kCreateTable)
@@ -424,10 +432,40 @@ Status Ddl::CreateDatabase(const ast::CreateDatabaseStmt& statement) {
     }
   }
   std::string owner = s_.user;
+  catalog::ZoneSettings zone;
+  constexpr std::string_view kOthers[] = {"owner",
+                                          "template",
+                                          "encoding",
+                                          "strategy",
+                                          "locale",
+                                          "lc_collate",
+                                          "lc_ctype",
+                                          "icu_locale",
+                                          "locale_provider",
+                                          "tablespace",
+                                          "collation_version",
+                                          "allow_connections",
+                                          "connection_limit",
+                                          "is_template",
+                                          "oid",
+                                          "location"};
   for (const ast::Option& option : statement.options) {
     if (option.name == "owner") owner = option.ToText();
+    if (IsZoneOption(option.name)) {
+      CELLAR_TRY(ApplySpaceOptions({&option, 1}, false, &zone));
+    } else if (std::find(std::begin(kOthers), std::end(kOthers), option.name) ==
+               std::end(kOthers)) {
+      return SqlError(Code::kInvalid, sqlstate::kSyntaxError, "option \"{}\" not recognized",
+                      option.name)
+          .WithLocation(option.location);
+    }
   }
-  return Editor().CreateNamespace(catalog::kRootNamespace, statement.name, owner).status();
+  CELLAR_TRY_ASSIGN(const catalog::NamespacePtr made,
+                    Editor().CreateNamespace(catalog::kRootNamespace, statement.name, owner));
+  if (zone == made->zone) return Status();
+  catalog::NamespaceDescriptor limited = *made;
+  limited.zone = std::move(zone);
+  return Editor().UpdateNamespace(std::move(limited));
 }
 
 Status Ddl::CreateView(const ast::CreateViewStmt& statement) {

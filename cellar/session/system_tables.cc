@@ -74,7 +74,7 @@ const SystemTable kSystemTables[] = {
     {"pg_catalog", "cellar_usage", 15901, true,
      "object:text kind:text state:text rows:int8 bytes:int8 disk_bytes:int8 inserted:int8 "
      "updated:int8 deleted:int8 read:int8 bin_rows:int8 bin_bytes:int8 since:timestamptz "
-     "options:_text"},
+     "options:_text id:int8"},
     {"pg_catalog", "pg_collation", 3456, false,
      "oid:oid collname:name collnamespace:oid collowner:oid collprovider:char "
      "collisdeterministic:bool collencoding:int4 collcollate:text collctype:text "

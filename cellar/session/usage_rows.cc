@@ -32,11 +32,14 @@ class UsageLister {
     }
   };
 
-  void Emit(const std::string& path, const char* kind, const char* state, const Sums& sums,
-            int64_t since, const catalog::ZoneSettings& zone) {
+  void Emit(const std::string& path, const char* kind, uint64_t id, catalog::ObjectState state,
+            const Sums& sums, int64_t since, const catalog::ZoneSettings& zone) {
     row_.Text("object", path)
         .Text("kind", kind)
-        .Text("state", state)
+        .Text("state", state == catalog::ObjectState::kPublic    ? "living"
+                       : state == catalog::ObjectState::kDropped ? "dropped"
+                                                                 : "collecting")
+        .Int("id", static_cast<int64_t>(id))
         .Int("rows", sums.usage.rows)
         .Int("bytes", std::max<int64_t>(0, sums.usage.bytes))
         .Int("disk_bytes", sums.disk)
@@ -61,13 +64,14 @@ class UsageLister {
     if (usage.ok() && *usage) sums.usage = **usage;
     const codec::KeyRange range = codec::PrefixRange(codec::TablePrefix(table.storage_id()));
     sums.disk = static_cast<int64_t>(session_.db->engine->ApproximateBytes(range.start, range.end));
-    const bool living = table.state == catalog::ObjectState::kPublic;
-    Emit(catalog_.PathOf(table), "table", living ? "living" : "dropped", sums,
+    Emit(catalog_.PathOf(table), "table", table.id.value, table.state, sums,
          table.counted_since_micros, table.zone);
-    if (living) return sums;
+    if (table.state == catalog::ObjectState::kPublic) return sums;
     Sums in_bin;
-    in_bin.bin_rows = sums.usage.rows;
-    in_bin.bin_bytes = sums.usage.bytes;
+    if (table.state == catalog::ObjectState::kDropped) {
+      in_bin.bin_rows = sums.usage.rows;
+      in_bin.bin_bytes = sums.usage.bytes;
+    }
     in_bin.disk = sums.disk;
     return in_bin;
   }
@@ -88,8 +92,8 @@ class UsageLister {
       sums.Add(below);
     }
     const bool database = space.id == session_.database_id;
-    Emit(catalog_.PathOf(space.id), database ? "database" : "schema", "living", sums, 0,
-         space.zone);
+    Emit(catalog_.PathOf(space.id), database ? "database" : "schema", space.id.value, space.state,
+         sums, 0, space.zone);
     return sums;
   }
 

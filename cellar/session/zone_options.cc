@@ -1,4 +1,5 @@
-// ALTER SCHEMA | DATABASE name SET (option = value, ..) | RESET (option, ..).
+// ALTER SCHEMA | DATABASE name SET (option = value, ..) | RESET (option, ..), and the same options
+// where they are made.
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
 #include "cellar/session/zones.h"
@@ -26,23 +27,29 @@ Result<catalog::NamespacePtr> FindSpace(Session::Impl* session, const ast::OwnSt
 
 }  // namespace
 
+Status ApplySpaceOptions(std::span<const ast::Option> options, bool reset,
+                         catalog::ZoneSettings* zone) {
+  for (const ast::Option& option : options) {
+    if (!IsZoneOption(option.name)) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                      "unrecognized parameter \"{}\"", option.name);
+    }
+    if (!reset && option.value_kind == ast::OptionKind::kNone) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                      "option \"{}\" needs a value", option.name);
+    }
+    CELLAR_TRY(ApplyZoneOption(option, reset, zone));
+  }
+  return Status();
+}
+
 Status Session::Impl::RunSetOptions(const ast::OwnStmt& statement) {
   CELLAR_TRY(EnsureTransaction(false));
   CELLAR_TRY(CheckWritable("ALTER"));
   CELLAR_TRY_ASSIGN(const catalog::NamespacePtr space, FindSpace(this, statement));
   CELLAR_TRY(CheckOwner(*space));
   catalog::NamespaceDescriptor next = *space;
-  for (const ast::Option& option : statement.options) {
-    if (!IsZoneOption(option.name)) {
-      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
-                      "unrecognized parameter \"{}\"", option.name);
-    }
-    if (!statement.reset && option.value_kind == ast::OptionKind::kNone) {
-      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
-                      "option \"{}\" needs a value", option.name);
-    }
-    CELLAR_TRY(ApplyZoneOption(option, statement.reset, &next.zone));
-  }
+  CELLAR_TRY(ApplySpaceOptions(statement.options, statement.reset, &next.zone));
   return Editor().UpdateNamespace(std::move(next));
 }
 

@@ -149,8 +149,9 @@ Status GetUsage(AdminCall* call, const v1::GetUsageRequest& request, v1::GetUsag
       call->Query(
           "SELECT object, kind, state, rows, bytes, disk_bytes, inserted, updated, deleted, "
           "read, bin_rows, bin_bytes, (extract(epoch FROM since) * 1000000)::int8, "
-          "array_to_string(options, E'\\n') FROM pg_catalog.cellar_usage WHERE " +
-          where + " ORDER BY object <> " + own + ", state DESC, object"));
+          "array_to_string(options, E'\\n') FROM pg_catalog.cellar_usage "
+          "WHERE state <> 'collecting' AND (" +
+          where + ") ORDER BY object <> " + own + ", state DESC, object"));
   const auto number = [](const std::optional<std::string>& text) {
     return static_cast<uint64_t>(std::max<int64_t>(0, NumberOf(text)));
   };

@@ -33,6 +33,15 @@ class OwnStatementReader {
     *tag = ReadInto(out.get());
     return tag->empty() || at_ != tokens_.size() ? nullptr : std::move(out);
   }
+  // (name = value, ..) from token `at` on. Null: something else. *end: behind it.
+  std::unique_ptr<ast::OwnStmt> ReadOptions(size_t at, size_t* end) {
+    auto out = std::make_unique<ast::OwnStmt>();
+    out->own = ast::OwnKind::kSetOptions;
+    at_ = at;
+    if (!TakeOptions(out.get())) return nullptr;
+    *end = at_;
+    return out;
+  }
 
  private:
   bool Take(std::string_view word) {
@@ -220,6 +229,27 @@ void ReplaceAlterKey(Tokens* tokens, std::vector<StandIn>* replaced) {
   }
 }
 
+// WITH (option = value, ..) of CREATE DATABASE name and of CREATE SCHEMA [IF NOT EXISTS] [name]
+// [AUTHORIZATION role], before all that may follow.
+void ReplaceSpaceOptions(Tokens* tokens, std::vector<StandIn>* replaced) {
+  if (!tokens->IsWord(0, "create")) return;
+  const bool database = tokens->IsWord(1, "database");
+  if (!database && !tokens->IsWord(1, "schema")) return;
+  constexpr size_t kLongestHead = 8;  // CREATE SCHEMA IF NOT EXISTS name AUTHORIZATION role
+  const size_t last = database ? 3 : kLongestHead;
+  for (size_t at = 3; at <= last; ++at) {
+    if (!tokens->IsWord(at, "with") || !tokens->IsSymbol(at + 1, "(")) continue;
+    size_t end = 0;
+    std::unique_ptr<ast::OwnStmt> options = OwnStatementReader(*tokens).ReadOptions(at + 1, &end);
+    if (options == nullptr) return;
+    options->object_type = database ? ast::ObjectType::kDatabase : ast::ObjectType::kSchema;
+    replaced->push_back(
+        {StandIn::Kind::kSpaceOptions, tokens->begin(at), std::move(options), {}, {}});
+    tokens->Blank(at, end);
+    return;
+  }
+}
+
 }  // namespace
 
 std::vector<StandIn> ReplaceOwnGrammar(std::string* text) {
@@ -245,6 +275,7 @@ std::vector<StandIn> ReplaceOwnGrammar(std::string* text) {
     }
     ReplaceAlterKey(&tokens, &replaced);
     ReplaceGroups(&tokens, &replaced);
+    ReplaceSpaceOptions(&tokens, &replaced);
     for (size_t at = 0; at + 4 < tokens.size(); ++at) {
       if (!tokens.IsSymbol(at, "(,") || !tokens.IsWord(at + 1, "layout") ||
           !tokens.IsSymbol(at + 2, "=") || !tokens.IsWord(at + 3, "row") ||
@@ -273,6 +304,17 @@ void ApplyStandIn(StandIn* stand_in, int location, Statement* parsed) {
     for (ast::AlterTableCommand& command : statement->As<ast::AlterTableStmt>().commands) {
       if (command.constraint != nullptr && command.constraint->location == location)
         command.kind = ast::AlterTableKind::kAlterPrimaryKey;
+    }
+    return;
+  }
+  if (kind == StandIn::Kind::kSpaceOptions) {
+    if (statement->Is<ast::CreateSchemaStmt>()) {
+      auto& elements = statement->As<ast::CreateSchemaStmt>().elements;
+      elements.insert(elements.begin(), std::move(stand_in->statement));
+    } else if (statement->Is<ast::CreateDatabaseStmt>()) {
+      auto& options = statement->As<ast::CreateDatabaseStmt>().options;
+      for (ast::Option& option : stand_in->statement->As<ast::OwnStmt>().options)
+        options.push_back(std::move(option));
     }
     return;
   }

@@ -1,6 +1,7 @@
 // What Cellar's SQL has beyond PostgreSQL's grammar: the statements of ast::OwnStmt, ALTER TABLE
 // [IF EXISTS] t SEAL [FULL], ALTER TABLE t ALTER PRIMARY KEY USING COLUMNS (..), column groups
-// (own_groups.h), and `row` as a value in (layout = row), which is a keyword there.
+// (own_groups.h), WITH (row_quota = n, ..) of CREATE SCHEMA and CREATE DATABASE, and `row` as a
+// value in (layout = row), which is a keyword there.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +16,18 @@ namespace cellar::sql {
 
 // What a clause of ours was replaced by.
 struct StandIn {
-  enum class Kind : unsigned char { kSeal, kSealFull, kLayoutRow, kStatement, kGroups, kAlterKey };
+  enum class Kind : unsigned char {
+    kSeal,
+    kSealFull,
+    kLayoutRow,
+    kStatement,
+    kGroups,
+    kAlterKey,
+    kSpaceOptions,  // of CREATE SCHEMA, as the first of its elements, and of CREATE DATABASE
+  };
   Kind kind;
   size_t at = 0;  // in the text: of SEAL, of `layout`, of PRIMARY, of the statement, of the clause
-  ast::StmtPtr statement = nullptr;  // kStatement
+  ast::StmtPtr statement = nullptr;  // kStatement, kSpaceOptions
   std::string_view tag = {};         // of `statement`; static storage
   std::vector<ast::GroupChange> groups = {};
 };

@@ -163,7 +163,7 @@ Status ReplaceShowOfView(Statement* statement) {
   static constexpr std::pair<std::string_view, const char*> kViews[] = {
       {"dropped", "TABLE pg_catalog.cellar_dropped"},
       {"jobs", "TABLE pg_catalog.cellar_jobs"},
-      {"usage", "TABLE pg_catalog.cellar_usage"},
+      {"usage", "SELECT * FROM pg_catalog.cellar_usage WHERE state <> 'collecting'"},
   };
   for (const auto& [name, query] : kViews) {
     if (statement->ast->As<ast::VariableShowStmt>().name != name) continue;

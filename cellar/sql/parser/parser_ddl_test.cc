@@ -424,6 +424,17 @@ TEST(ParserDdl, SchemasViewsAndSequences) {
   EXPECT_EQ(As<CreateSchemaStmt>("CREATE SCHEMA s CREATE TABLE t () CREATE VIEW v AS SELECT 1")
                 .elements.size(),
             2u);
+  const auto& limited = As<CreateSchemaStmt>(
+      "CREATE SCHEMA s AUTHORIZATION bob WITH (row_quota = 5, placement = 'x') CREATE TABLE t ()");
+  ASSERT_EQ(limited.elements.size(), 2u);
+  const OptionList& options = limited.elements[0]->As<OwnStmt>().options;
+  EXPECT_EQ(FindOption(options, "row_quota")->ToText(), "5");
+  EXPECT_EQ(FindOption(options, "placement")->ToText(), "x");
+  EXPECT_EQ(FindOption(
+                As<CreateDatabaseStmt>("CREATE DATABASE d WITH (row_quota = -5) OWNER bob").options,
+                "row_quota")
+                ->ToText(),
+            "-5");
   const std::string text =
       "CREATE OR REPLACE VIEW v (\"as\", b) WITH (security_barrier) AS /* x */ SELECT 1 AS a, 2\n "
       "WITH LOCAL CHECK OPTION";
