@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "cellar/catalog/catalog_internal.h"
 #include "cellar/catalog/persistent_map.h"
 #include "cellar/catalog/unreadable.h"
 #include "cellar/codec/key.h"
@@ -204,6 +205,37 @@ TEST_F(CatalogTest, TableWithoutPrimaryKeyGetsAHiddenRowId) {
   EXPECT_TRUE(made->columns[2].hidden);
   EXPECT_TRUE(made->primary().primary);
   EXPECT_EQ(made->primary().key[0].column, made->columns[2].id);
+}
+
+TEST_F(CatalogTest, NamesThatOlderStoresGaveHiddenKeysAreOutOfReachAndGoAtTheNextChange) {
+  TableDescriptor table = SimpleTable(Database(), "hh");
+  table.indexes.clear();
+  ASSERT_TRUE(Create(table).ok());
+  const TablePtr made = catalog_->Current()->FindTable(Database(), "hh");
+  TableDescriptor older = *made;
+  older.indexes[0].name = "hh_rowid";
+  NameRecord record;
+  record.relation_id = made->id.value;
+  record.is_index = true;
+  record.index = made->indexes[0].id;
+  const std::unique_ptr<kv::Transaction> transaction = engine_->Begin();
+  ASSERT_TRUE(transaction->Put(codec::DescriptorKey(made->id.value), EncodeTable(older)).ok());
+  ASSERT_TRUE(
+      transaction->Put(codec::NameKey(Database(), "hh_rowid"), EncodeNameRecord(record)).ok());
+  ASSERT_TRUE(transaction->Commit().ok());
+  Reopen();
+
+  const IndexDescriptor* index = nullptr;
+  EXPECT_EQ(catalog_->Current()->FindTableOfIndex(Database(), "hh_rowid", &index), nullptr);
+  EXPECT_EQ(index, nullptr);
+  EXPECT_EQ(Create(SimpleTable(Database(), "hh_rowid")).sqlstate(), "42P07");
+  ASSERT_TRUE(
+      Run([&](CatalogEditor& editor) {
+        return editor.UpdateTable(*catalog_->Current()->FindTable(Database(), "hh")).status();
+      }).ok());
+  EXPECT_TRUE(Create(SimpleTable(Database(), "hh_rowid")).ok());
+  Reopen();
+  EXPECT_TRUE(catalog_->Current()->FindTable(Database(), "hh")->indexes[0].name.empty());
 }
 
 TEST_F(CatalogTest, RelationsAndIndexesOfANamespaceShareNames) {

@@ -397,7 +397,8 @@ Status CatalogEditor::FillIn(const TableDescriptor* old, TableDescriptor* table)
   // The primary index stands first, whatever order the caller gave.
   std::stable_partition(table->indexes.begin(), table->indexes.end(),
                         [](const IndexDescriptor& index) { return index.primary; });
-  for (const IndexDescriptor& index : table->indexes) {
+  for (IndexDescriptor& index : table->indexes) {
+    if (OrdersByRowId(*table, index)) index.name.clear();  // older stores gave it one
     if (index.oid == 0 && index.id.value == 0) continue;
     const uint32_t width = index.primary ? codec::kIndexIdsOfPrimary : 1;
     table->next_index_id = std::max(table->next_index_id, index.id.value + width);

@@ -3,6 +3,7 @@
 
 #include "cellar/catalog/snapshot_data.h"
 #include "cellar/catalog/unreadable.h"
+#include "cellar/catalog/validation.h"
 
 namespace cellar::catalog {
 
@@ -233,7 +234,10 @@ TablePtr CatalogSnapshot::FindTableOfIndex(NamespaceId parent, std::string_view 
                                            const IndexDescriptor** index) const {
   const RelationName* found = data_->relation_names.Find(NameView{parent.value, index_name});
   if (found == nullptr) NoteMissing(*this, parent, index_name, NameKind::kRelation);
-  return OwnerOf(*this, found, index);
+  TablePtr table = OwnerOf(*this, found, index);
+  if (table == nullptr || !OrdersByRowId(*table, **index)) return table;
+  *index = nullptr;
+  return nullptr;
 }
 
 TablePtr CatalogSnapshot::FindTableOfIndexOid(uint32_t oid, const IndexDescriptor** index) const {

@@ -128,6 +128,12 @@ void AddHiddenPrimaryKey(TableDescriptor* table) {
   table->indexes.insert(table->indexes.begin(), std::move(index));
 }
 
+bool OrdersByRowId(const TableDescriptor& table, const IndexDescriptor& index) {
+  if (!index.primary || index.key.size() != 1) return false;
+  const ColumnDescriptor* column = table.FindColumn(index.key[0].column);
+  return column != nullptr && column->hidden;
+}
+
 namespace {
 
 // What a row value holds depends on which columns its key holds.

@@ -14,6 +14,8 @@ Status CheckNamespaceName(const NamespaceDescriptor& parent, std::string_view na
 
 // Gives a table without a primary key a hidden, ordered row id column and a nameless primary index.
 void AddHiddenPrimaryKey(TableDescriptor* table);
+// Is it that key? It has no name, or one of an older store, which is nobody's to use.
+bool OrdersByRowId(const TableDescriptor& table, const IndexDescriptor& index);
 
 // Adds a row format when the living columns, their types or the primary key (`old`'s; null for a
 // new table) are not those of the last one.

@@ -386,6 +386,7 @@ Status Ddl::Restore(const TablePtr& dropped, catalog::NamespaceId space, const s
     next.indexes.erase(unfinished, next.indexes.end());
   }
   for (catalog::IndexDescriptor& index : next.indexes) {
+    if (index.primary && !index.constraint) index.name.clear();  // that of hidden row ids
     const auto is_free = [&] {
       return !NameIsTaken(space, index.name) && index.name != name &&
              std::none_of(next.indexes.begin(), next.indexes.end(), [&](const auto& other) {

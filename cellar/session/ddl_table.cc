@@ -72,7 +72,6 @@ void Ddl::AddHiddenRowId(catalog::TableDescriptor* table) {
   column.id = catalog::ColumnId{table->next_column_id++};
   catalog::IndexDescriptor primary;
   primary.primary = primary.unique = true;
-  primary.name = ChooseName(*table, "", "rowid", table->parent);
   catalog::IndexColumn part;
   part.column = column.id;
   primary.key.push_back(std::move(part));
