@@ -8,6 +8,7 @@
 #include "cellar/session/foreign_key_types.h"
 #include "cellar/session/index_parts.h"
 #include "cellar/session/row_converter.h"
+#include "cellar/session/settled_literals.h"
 #include "cellar/session/storage_parameters.h"
 #include "cellar/session/zones.h"
 #include "cellar/sql/parser/deparse.h"
@@ -86,6 +87,12 @@ Status Ddl::AlterTable(const ast::AlterTableStmt& statement) {
   for (const ast::AlterTableCommand& command : statement.commands) commands.push_back(&command);
   std::stable_sort(commands.begin(), commands.end(),
                    [](const auto* a, const auto* b) { return PassOf(a->kind) < PassOf(b->kind); });
+  std::set<std::string_view> retyped;
+  for (const ast::AlterTableCommand* command : commands) {
+    if (command->kind != ast::AlterTableKind::kSetType) continue;
+    if (retyped.insert(command->name).second) continue;
+    return UnsupportedError("cannot alter type of column \"{}\" twice", command->name);
+  }
   for (const ast::AlterTableCommand* command : commands) CELLAR_TRY(AlterOne(*command, &table));
   return Status();
 }
@@ -516,6 +523,20 @@ Status Ddl::ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr*
     bound = std::move(*result);
   }
   const catalog::ColumnId id = column->id;
+  const auto settle = [&](std::string* text, Type target) -> Status {
+    if (text->empty()) return Status();
+    CELLAR_TRY_ASSIGN(const ast::ExprPtr expr, sql::ParseExpression(*text));
+    if (Mentions(*expr, command.name))
+      *text = SettleLiterals(*text, **table, target, context, NameInSql);
+    return Status();
+  };
+  const Type condition = MakeType(TypeId::kBool);
+  for (catalog::CheckConstraint& check : next.checks)
+    CELLAR_TRY(settle(&check.expression, condition));
+  for (catalog::IndexDescriptor& index : next.indexes) {
+    CELLAR_TRY(settle(&index.predicate, condition));
+    for (catalog::IndexColumn& part : index.key) CELLAR_TRY(settle(&part.expression, Type()));
+  }
   column->type = type;
   column->initial_value.reset();
   if (!column->default_sql.empty()) {
