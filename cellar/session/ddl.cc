@@ -485,6 +485,13 @@ Status Ddl::CreateView(const ast::CreateViewStmt& statement) {
     return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
                     "CREATE VIEW specifies more column names than columns");
   }
+  if (const std::optional<size_t> column = ColumnWithoutCollation(*plan)) {
+    return SqlError(Code::kInvalid, sqlstate::kIndeterminateCollation,
+                    "could not determine which collation to use for view column \"{}\"",
+                    *column < statement.columns.size() ? statement.columns[*column]
+                                                       : plan->output[*column].name)
+        .WithHint("Use the COLLATE clause to set the collation explicitly.");
+  }
   catalog::TableDescriptor view;
   catalog::TablePtr existing = Catalog()->FindTable(target.space, target.name);
   if (existing != nullptr && !statement.or_replace) {

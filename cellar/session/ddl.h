@@ -457,5 +457,7 @@ ast::QualifiedName NameOf(const ast::ObjectName& object);
 // A type as stored expressions name it: FormatType, but with keywords quoted. ddl_types.cc.
 std::string NameInSql(const Type& type);
 std::string JoinNames(const std::vector<std::string>& names, std::string_view separator);
+// The first column of a query's output that is made of columns whose collations do not agree.
+std::optional<size_t> ColumnWithoutCollation(const sql::Plan& plan);
 
 }  // namespace cellar::session

@@ -40,6 +40,7 @@ Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
   for (const ast::IndexElement& element : statement.elements) {
     catalog::IndexColumn part;
     Type type;
+    bool agreed = true;
     if (!element.column.empty()) {
       const catalog::ColumnDescriptor* column = table->FindColumn(element.column);
       if (column == nullptr || column->hidden) {
@@ -50,9 +51,14 @@ Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
       type = column->type;
     } else {
       part.expression = sql::DeparseExpr(*element.expr);
-      const Result<Type> checked = CheckIndexExpression(*element.expr, *table);
+      const Result<Type> checked = CheckIndexExpression(*element.expr, *table, &agreed);
       if (!checked.ok()) return OfForeignCollation(part.expression, checked.status());
       type = *checked;
+    }
+    if (!agreed && element.collation.empty()) {
+      return SqlError(Code::kInvalid, sqlstate::kIndeterminateCollation,
+                      "could not determine which collation to use for index expression")
+          .WithHint("Use the COLLATE clause to set the collation explicitly.");
     }
     if (!element.collation.empty()) {
       CELLAR_TRY_ASSIGN(const Collation* const collation, CollationNamed(element.collation, -1));

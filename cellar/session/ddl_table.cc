@@ -7,6 +7,7 @@
 #include "cellar/session/index_parts.h"
 #include "cellar/session/storage_parameters.h"
 #include "cellar/session/zones.h"
+#include "cellar/sql/expr/collate.h"
 #include "cellar/sql/parser/deparse.h"
 
 namespace cellar::session {
@@ -61,6 +62,20 @@ std::string JoinNames(const std::vector<std::string>& names, std::string_view se
     joined += name;
   }
   return joined;
+}
+
+std::optional<size_t> ColumnWithoutCollation(const sql::Plan& plan) {
+  const sql::PlanNode* node = plan.root.get();
+  while (node->kind == sql::PlanKind::kSort || node->kind == sql::PlanKind::kLimit)
+    node = node->children[0].get();
+  if (node->kind != sql::PlanKind::kProject) return std::nullopt;
+  const std::vector<sql::ExprPtr>& exprs = node->As<sql::ProjectNode>().exprs;
+  for (size_t i = 0; i < exprs.size() && i < plan.output.size(); ++i) {
+    if (IsCollatable(exprs[i]->type) &&
+        sql::SourceOfCollation(*exprs[i]) == sql::CollationSource::kConflict)
+      return i;
+  }
+  return std::nullopt;
 }
 
 void Ddl::AddHiddenRowId(catalog::TableDescriptor* table) {
@@ -825,12 +840,19 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
   if (statement.into.columns.size() > plan->output.size()) {
     return SqlError(Code::kInvalid, sqlstate::kSyntaxError, "too many column names were specified");
   }
+  const std::optional<size_t> indeterminate = ColumnWithoutCollation(*plan);
   for (size_t i = 0; i < plan->output.size(); ++i) {
     catalog::ColumnDescriptor column;
     column.id = catalog::ColumnId{table.next_column_id++};
     column.name =
         i < statement.into.columns.size() ? statement.into.columns[i] : plan->output[i].name;
     column.type = plan->output[i].type;
+    if (indeterminate == i) {
+      return SqlError(Code::kInvalid, sqlstate::kIndeterminateCollation,
+                      "no collation was derived for column \"{}\" with collatable type {}",
+                      column.name, FormatType(column.type))
+          .WithHint("Use the COLLATE clause to set the collation explicitly.");
+    }
     if (column.type.id == TypeId::kUnknown) column.type = MakeType(TypeId::kText);
     if (!IsStorable(column.type)) {
       return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,

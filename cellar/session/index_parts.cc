@@ -7,6 +7,7 @@
 #include "cellar/codec/key.h"
 #include "cellar/session/index_expressions.h"
 #include "cellar/session/storage_parameters.h"
+#include "cellar/sql/expr/collate.h"
 #include "cellar/sql/expr/eval.h"
 #include "cellar/sql/parser/deparse.h"
 #include "cellar/sql/parser/parser.h"
@@ -79,7 +80,8 @@ class Evaluators final : public table::RowEvaluator {
 
 void InstallIndexExpressions() { table::SetMakeRowEvaluator(&Evaluators::Make); }
 
-Result<Type> CheckIndexExpression(const ast::Expr& expr, const catalog::TableDescriptor& table) {
+Result<Type> CheckIndexExpression(const ast::Expr& expr, const catalog::TableDescriptor& table,
+                                  bool* agreed) {
   Bare bare;
   CELLAR_TRY_ASSIGN(
       sql::ExprPtr bound,
@@ -88,6 +90,8 @@ Result<Type> CheckIndexExpression(const ast::Expr& expr, const catalog::TableDes
     return SqlError(Code::kInvalid, sqlstate::kInvalidTableDefinition,
                     "index expression has pseudo-type {}", FormatType(bound->type));
   }
+  if (agreed != nullptr)
+    *agreed = sql::SourceOfCollation(*bound) != sql::CollationSource::kConflict;
   return bound->type;
 }
 

@@ -15,8 +15,9 @@ namespace cellar::session {
 namespace ast = sql::ast;
 
 // The type of an expression that an index may hold. Errors: 42P17, 0A000, 42803, 42P16 and those of
-// names and types.
-Result<Type> CheckIndexExpression(const ast::Expr& expr, const catalog::TableDescriptor& table);
+// names and types. *agreed: its columns' collations do not contradict each other.
+Result<Type> CheckIndexExpression(const ast::Expr& expr, const catalog::TableDescriptor& table,
+                                  bool* agreed = nullptr);
 Status CheckIndexPredicate(const ast::Expr& expr, const catalog::TableDescriptor& table);
 bool Mentions(const ast::Expr& expr, std::string_view column);
 // Do its expressions or its predicate name the column?

@@ -142,12 +142,62 @@ bool IsCollate(const Expr& expr) {
   return expr.kind == ExprKind::kCall && expr.function == &CollateSpec();
 }
 
+CollationSource SourceOfCollation(const Expr& expr) {
+  if (expr.collation_source != CollationSource::kImplicit || !IsCollatable(expr.type))
+    return expr.collation_source;
+  std::vector<const Expr*> parts;
+  switch (expr.kind) {
+    case ExprKind::kCase:
+      for (size_t i = 1; i < expr.args.size(); i += 2) parts.push_back(expr.args[i].get());
+      parts.push_back(expr.args.back().get());
+      break;
+    case ExprKind::kCoalesce:
+    case ExprKind::kNullIf:
+    case ExprKind::kGreatest:
+    case ExprKind::kLeast:
+    case ExprKind::kArray:
+      for (const ExprPtr& arg : expr.args) parts.push_back(arg.get());
+      break;
+    case ExprKind::kSubscript: return SourceOfCollation(*expr.args[0]);
+    default: return expr.collation_source;
+  }
+  const Result<InputCollation> input = CollationOfAll(parts);
+  return input.ok() ? input->source : CollationSource::kImplicit;
+}
+
+Status CollationMismatch(std::span<const Expr* const> exprs, int location) {
+  std::vector<const Collation*> found;
+  for (const Expr* expr : exprs) {
+    VisitExpr(*expr, [&](const Expr& part) {
+      const Collation* own = part.type.collation;
+      if (own == nullptr || found.size() == 2) return;
+      if (found.empty() || found[0] != own) found.push_back(own);
+    });
+  }
+  found.resize(2);
+  const auto name = [](const Collation* one) { return one == nullptr ? "default" : one->name; };
+  return SqlError(Code::kInvalid, sqlstate::kCollationMismatch,
+                  "collation mismatch between implicit collations \"{}\" and \"{}\"",
+                  name(found[0]), name(found[1]))
+      .WithHint(
+          "You can choose the collation by applying the COLLATE clause to one or both expressions.")
+      .WithLocation(location);
+}
+
+Status CheckAgreed(const Expr& expr) {
+  if (!IsCollatable(expr.type) || SourceOfCollation(expr) != CollationSource::kConflict)
+    return Status();
+  const Expr* one = &expr;
+  return CollationMismatch({&one, 1}, expr.location);
+}
+
 Result<InputCollation> CollationOfAll(std::span<const Expr* const> exprs) {
   InputCollation out;
   for (const Expr* expr : exprs) {
     if (!IsCollatable(expr->type)) continue;
     const Collation* own = expr->type.collation;
-    if (expr->collation_source == CollationSource::kExplicit) {
+    const CollationSource source = SourceOfCollation(*expr);
+    if (source == CollationSource::kExplicit) {
       if (out.source == CollationSource::kExplicit && own != out.collation) {
         const auto name = [](const Collation* one) { return one == nullptr ? "C" : one->name; };
         return SqlError(Code::kInvalid, sqlstate::kCollationMismatch,
@@ -157,7 +207,7 @@ Result<InputCollation> CollationOfAll(std::span<const Expr* const> exprs) {
       }
       out = {own, CollationSource::kExplicit};
     } else if (out.source != CollationSource::kExplicit) {
-      if (expr->collation_source == CollationSource::kConflict ||
+      if (source == CollationSource::kConflict ||
           (own != nullptr && out.collation != nullptr && own != out.collation)) {
         out.source = CollationSource::kConflict;
       } else if (own != nullptr) {

@@ -21,6 +21,14 @@ struct InputCollation {
 // are kConflict, which is an error for whoever compares by it.
 Result<InputCollation> CollationOfAll(std::span<const Expr* const> exprs);
 
+// Of a value that may be of several parts (CASE, COALESCE, ARRAY[..]) too.
+CollationSource SourceOfCollation(const Expr& expr);
+// For values that are sorted, grouped by or told apart. Errors: 42P21 for one of columns whose
+// collations do not agree.
+Status CheckAgreed(const Expr& expr);
+// The same for inputs of one output: those of a set operation.
+Status CollationMismatch(std::span<const Expr* const> exprs, int location);
+
 // For a call of `function` with these arguments: brings those of a comparison to one collation, and
 // changes `function` to one that goes by it; gives text that comes out of a call its collation.
 // Errors: 42P21, 42P22 for a comparison without a collation, 0A000 for searches under one that is

@@ -346,6 +346,9 @@ Result<AggregateCall> Binder::MakeAggregateCall(const ast::FuncCall& call, const
     args.push_back(std::move(bound));
   }
   CELLAR_TRY(bind_order());
+  if (call.distinct) {
+    for (const ExprPtr& arg : args) CELLAR_TRY(CheckAgreed(*arg));
+  }
   if (call.within_group) {
     // Ordered-set aggregates take their sort expressions as last arguments.
     for (const SortKey& key : order) args.push_back(CloneExpr(*key.expr));
@@ -409,6 +412,16 @@ Result<ExprPtr> Binder::BindAggregate(const ast::FuncCall& call, const std::stri
   // An aggregate over outer columns only belongs to the outer query.
   std::vector<const Expr*> exprs;
   for (const ExprPtr& arg : bound.args) exprs.push_back(arg.get());
+  CollationSource source = CollationSource::kImplicit;
+  if (IsCollatable(bound.result)) {
+    CELLAR_TRY_ASSIGN(const InputCollation input, CollationOfAll(exprs));
+    source = input.source;
+  }
+  const auto result_of = [&](int id) {
+    ExprPtr result = s_.ColumnExpr(id, call.location);
+    result->collation_source = source;
+    return result;
+  };
   Block* block = OwnerOf(exprs, env);
   if (block == nullptr || (block == env.scope->block && !AggregatesAllowed(env.place))) {
     return AggregateNotAllowed(env.place, call.location);
@@ -437,14 +450,14 @@ Result<ExprPtr> Binder::BindAggregate(const ast::FuncCall& call, const std::stri
              other.order_by[i].descending == bound.order_by[i].descending &&
              other.order_by[i].nulls_first == bound.order_by[i].nulls_first;
     }
-    if (same) return s_.ColumnExpr(known.id, call.location);
+    if (same) return result_of(known.id);
   }
   ColumnInfo info;
   info.name = name;
   info.type = bound.result;
   int id = s_.AddColumn(std::move(info));
   block->aggregates.push_back({std::move(bound), id});
-  return s_.ColumnExpr(id, call.location);
+  return result_of(id);
 }
 
 }  // namespace cellar::sql::planning

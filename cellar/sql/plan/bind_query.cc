@@ -24,6 +24,21 @@ bool ContainsVolatile(Logical* tree) {
   return found;
 }
 
+// Of a column of a query's output: set operations see COLLATE in their inputs.
+CollationSource SourceOfOutput(const Logical& root, int id) {
+  const Logical* node = &root;
+  while (node->kind == LogicalKind::kSort || node->kind == LogicalKind::kLimit ||
+         node->kind == LogicalKind::kDistinct) {
+    node = node->children[0].get();
+  }
+  if (node->kind != LogicalKind::kProject) return CollationSource::kImplicit;
+  const auto& project = static_cast<const LogicalProject&>(*node);
+  for (size_t i = 0; i < project.ids.size(); ++i) {
+    if (project.ids[i] == id) return SourceOfCollation(*project.exprs[i]);
+  }
+  return CollationSource::kImplicit;
+}
+
 }  // namespace
 
 Result<BoundQuery> Binder::BindValues(const ast::SelectStmt& select, const Scope* outer,
@@ -156,9 +171,13 @@ Result<BoundQuery> Binder::BindSetOperation(const ast::SelectStmt& select, const
       std::vector<const Expr*> inputs_of;
       for (const BoundQuery& query : inputs) {
         columns.push_back(s_.ColumnExpr(query.columns[i].id));
+        columns.back()->collation_source = SourceOfOutput(*query.root, query.columns[i].id);
         inputs_of.push_back(columns.back().get());
       }
       CELLAR_TRY_ASSIGN(const InputCollation input, CollationOfAll(inputs_of));
+      const bool keeps_all = select.set_op == ast::SetOp::kUnion && select.set_all;
+      if (input.source == CollationSource::kConflict && !keeps_all)
+        return CollationMismatch(inputs_of, select.operands[0]->location);
       common.collation = input.collation;
     }
     if (common.id == TypeId::kUnknown) common = MakeType(TypeId::kText);

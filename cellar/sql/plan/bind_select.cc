@@ -126,6 +126,7 @@ Result<SortKey> Binder::MakeSortKey(const ast::SortBy& sort, ExprPtr expr) {
         .WithHint("Use an explicit ordering operator or modify the query.")
         .WithLocation(expr->location);
   }
+  CELLAR_TRY(CheckAgreed(*expr));
   key.expr = std::move(expr);
   return key;
 }
@@ -608,10 +609,16 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
     }
     order.push_back({index, &sort});
   }
+  for (const OrderItem& item : order) CELLAR_TRY(CheckAgreed(*targets[item.target].expr));
+  for (const ExprPtr& key : keys) CELLAR_TRY(CheckAgreed(*key));
+  if (select.distinct && select.distinct_on.empty()) {
+    for (size_t i = 0; i < visible; ++i) CELLAR_TRY(CheckAgreed(*targets[i].expr));
+  }
   std::vector<size_t> distinct_on;
   for (const ast::ExprPtr& expr : select.distinct_on) {
     size_t index = 0;
     CELLAR_TRY(find_or_add_target(*expr, "SELECT DISTINCT ON", Place::kDistinctOn, &index));
+    CELLAR_TRY(CheckAgreed(*targets[index].expr));
     if (std::find(distinct_on.begin(), distinct_on.end(), index) == distinct_on.end()) {
       distinct_on.push_back(index);
     }

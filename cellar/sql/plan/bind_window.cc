@@ -98,6 +98,7 @@ Status Binder::BindWindow(const ast::WindowDef& def, Env& env, WindowSpec* spec)
   for (const ast::ExprPtr& expr : def.partition_by) {
     CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*expr, inner));
     CELLAR_TRY_ASSIGN(bound, ResolveUnknown(std::move(bound)));
+    CELLAR_TRY(CheckAgreed(*bound));
     spec->partition_by.push_back(std::move(bound));
   }
   for (const ast::SortBy& sort : def.order_by) {
