@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cellar/sql/expr/array_slice.h"
+#include "cellar/sql/parser/scan.h"
 #include "cellar/sql/plan/binder.h"
 #include "cellar/sql/plan/operator_classes.h"
 #include "cellar/types/array.h"
@@ -222,6 +223,42 @@ Result<ExprPtr> Binder::AssignTo(ExprPtr value, const catalog::ColumnDescriptor&
   return Coerce(std::move(value), column.type, CastContext::kAssignment, location);
 }
 
+namespace {
+
+// The default's text with oids in place of relations' names in '..'::regclass. What a default
+// names was looked up, and allowed, when the default was made.
+std::string WithOidsOfRelations(const std::string& text, const PlannerContext& context) {
+  constexpr std::string_view kCast = "::regclass";
+  if (text.find(kCast) == std::string::npos) return text;
+  std::string out;
+  for (size_t at = 0;;) {
+    const ScanToken token = NextToken(text, at);
+    out.append(text, at, token.end - at);
+    if (token.kind == ScanKind::kEnd) return out;
+    at = token.end;
+    if (token.kind != ScanKind::kString || text[token.begin] != '\'' ||
+        text.compare(token.end, kCast.size(), kCast) != 0)
+      continue;
+    std::string name;
+    for (size_t i = token.begin + 1; i + 1 < token.end; ++i) {
+      if (text[i] == '\'') ++i;
+      name += text[i];
+    }
+    const Result<ast::ExprPtr> parsed = ParseExpression(name);
+    if (!parsed.ok() || !(*parsed)->Is<ast::ColumnRef>()) continue;
+    const ast::NameList& parts = (*parsed)->As<ast::ColumnRef>().parts;
+    if (parts.empty() || parts.size() > 2) continue;
+    const catalog::TablePtr found =
+        FindRelation(*context.catalog, *context.scope,
+                     parts.size() == 2 ? std::string_view(parts[0]) : "", parts.back());
+    if (found == nullptr) continue;
+    out.resize(out.size() - (token.end - token.begin));
+    out += fmt::format("'{}'", found->oid());
+  }
+}
+
+}  // namespace
+
 Result<ExprPtr> Binder::ColumnDefault(const catalog::TableDescriptor& table,
                                       const catalog::ColumnDescriptor& column) {
   if (!column.generated_sql.empty()) return MakeNull(column.type);  // computed afterwards
@@ -244,7 +281,8 @@ Result<ExprPtr> Binder::ColumnDefault(const catalog::TableDescriptor& table,
     return Coerce(std::move(next), column.type, CastContext::kAssignment, -1);
   }
   if (column.default_sql.empty()) return MakeNull(column.type);
-  CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, ParseExpression(column.default_sql));
+  CELLAR_TRY_ASSIGN(ast::ExprPtr parsed,
+                    ParseExpression(WithOidsOfRelations(column.default_sql, s_.context)));
   Result<ExprPtr> bound = BindTableExpression(*parsed, nullptr, column.type, Place::kDefault);
   if (!bound.ok()) return std::move(bound).status();
   // Positions in the default's text are not positions in the statement.
