@@ -7,6 +7,7 @@
 #include "cellar/session/copy_format.h"
 #include "cellar/session/session_internal.h"
 #include "cellar/session/still_current.h"
+#include "cellar/session/value_text.h"
 #include "cellar/sql/parser/deparse.h"
 
 namespace cellar::session {
@@ -204,7 +205,10 @@ Status CopyFrom(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& 
     CELLAR_TRY(sink->OnCopyIn(static_cast<int>(columns.size()),
                               options.format == CopyOptions::Format::kBinary));
   }
-  CopyReader reader(options, copy_columns, table->name, s.settings.format(),
+  const auto parse = [&s](std::string_view text, Type type, Arena* arena) {
+    return ParseValueText(s, text, type, arena);
+  };
+  CopyReader reader(options, copy_columns, table->name, parse,
                     [&](std::string* chunk) -> Result<bool> {
                       if (file == nullptr) return sink->ReadCopyData(chunk);
                       chunk->resize(kFileChunkBytes);
@@ -326,7 +330,9 @@ Status CopyTo(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& op
   if (copy.has_file) {
     CELLAR_TRY_ASSIGN(file, OpenFile(copy.file, false));
   }
-  CopyWriter writer(options, columns, s.settings.format());
+  CopyWriter writer(options, columns, [&s](Datum value, Type type, std::string* text) {
+    AppendValueText(s, value, type, text);
+  });
   std::string out;
   auto flush = [&]() -> Status {
     if (out.empty()) return Status();

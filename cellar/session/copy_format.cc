@@ -158,11 +158,11 @@ Result<CopyOptions> ReadCopyOptions(const sql::ast::OptionList& options, bool fr
 // ----------------------------------------------------------------------------------------------
 
 CopyReader::CopyReader(const CopyOptions& options, std::vector<CopyColumn> columns,
-                       std::string table, const FormatSettings& settings, Source source)
+                       std::string table, Parse parse, Source source)
     : options_(options),
       columns_(std::move(columns)),
       table_(std::move(table)),
-      settings_(settings),
+      parse_(std::move(parse)),
       source_(std::move(source)) {
   auto flags = [this](const std::vector<std::string>& names) {
     std::vector<uint8_t> set(columns_.size(), 0);
@@ -480,7 +480,7 @@ Status CopyReader::Store(RowBatch* batch, size_t row) {
       column.SetNull(row);
       continue;
     }
-    Result<Datum> value = ParseDatum(field.text, columns_[c].type, settings_, batch->arena());
+    Result<Datum> value = parse_(field.text, columns_[c].type, batch->arena());
     if (!value.ok()) return FieldError(std::move(value).status(), c);
     column.Set(row, *value);
   }
@@ -599,9 +599,8 @@ Result<bool> CopyReader::Next(RowBatch* batch) {
 // ---- Writing
 // ----------------------------------------------------------------------------------------------
 
-CopyWriter::CopyWriter(const CopyOptions& options, std::vector<CopyColumn> columns,
-                       const FormatSettings& settings)
-    : options_(options), columns_(std::move(columns)), settings_(settings) {
+CopyWriter::CopyWriter(const CopyOptions& options, std::vector<CopyColumn> columns, Print print)
+    : options_(options), columns_(std::move(columns)), print_(std::move(print)) {
   for (const CopyColumn& column : columns_) {
     force_quote_.push_back(options_.force_quote_all ||
                            std::find(options_.force_quote.begin(), options_.force_quote.end(),
@@ -685,7 +684,7 @@ void CopyWriter::AppendRow(const RowBatch& batch, size_t row, std::string* out) 
       continue;
     }
     scratch_.clear();
-    AppendDatumText(batch.column(c).Get(row), columns_[c].type, settings_, &scratch_);
+    print_(batch.column(c).Get(row), columns_[c].type, &scratch_);
     if (options_.format == CopyOptions::Format::kCsv) {
       AppendCsv(scratch_, force_quote_[c] != 0, columns_.size() == 1, out);
     } else {

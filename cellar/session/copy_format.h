@@ -40,8 +40,9 @@ class CopyReader {
  public:
   // `source` gives the next bytes, false at the end.
   using Source = std::function<Result<bool>(std::string* chunk)>;
+  using Parse = std::function<Result<Datum>(std::string_view text, Type type, Arena* arena)>;
   CopyReader(const CopyOptions& options, std::vector<CopyColumn> columns, std::string table,
-             const FormatSettings& settings, Source source);
+             Parse parse, Source source);
   // Fills *batch (Reset to the columns' types by the caller) with up to kBatchRows rows; false when
   // there are none left. Errors carry the context "COPY t, line 3, column a: "x"".
   Result<bool> Next(RowBatch* batch);
@@ -68,7 +69,7 @@ class CopyReader {
   CopyOptions options_;
   std::vector<CopyColumn> columns_;
   std::string table_;
-  const FormatSettings& settings_;
+  Parse parse_;
   Source source_;
   std::vector<uint8_t> force_not_null_, force_null_;
   std::string buffer_;
@@ -83,8 +84,9 @@ class CopyReader {
 // Appends rows in a format.
 class CopyWriter {
  public:
-  CopyWriter(const CopyOptions& options, std::vector<CopyColumn> columns,
-             const FormatSettings& settings);
+  // Appends a value as text.
+  using Print = std::function<void(Datum value, Type type, std::string* out)>;
+  CopyWriter(const CopyOptions& options, std::vector<CopyColumn> columns, Print print);
   void AppendHeader(std::string* out) const;
   void AppendRow(const RowBatch& batch, size_t row, std::string* out) const;
   void AppendTrailer(std::string* out) const;
@@ -95,7 +97,7 @@ class CopyWriter {
 
   CopyOptions options_;
   std::vector<CopyColumn> columns_;
-  const FormatSettings& settings_;
+  Print print_;
   std::vector<uint8_t> force_quote_;
   mutable std::string scratch_;
 };

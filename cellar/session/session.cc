@@ -10,6 +10,7 @@
 #include "cellar/catalog/unreadable.h"
 #include "cellar/session/error_values.h"
 #include "cellar/session/session_internal.h"
+#include "cellar/session/value_text.h"
 #include "cellar/sql/expr/reg_text.h"
 #include "cellar/table/usage.h"
 
@@ -996,18 +997,50 @@ int32_t Session::cancel_secret() const { return impl_->secret; }
 
 void Session::Fail() { impl_->Fail(); }
 
-void Session::AppendText(Datum value, Type type, std::string* out) {
+void AppendValueText(Session::Impl& session, Datum value, Type type, std::string* out) {
   if (sql::PrintsName(type.id)) {
-    const auto print = [&](uint32_t oid) { return impl_->PrintReg(type.id, oid); };
+    const auto print = [&](uint32_t oid) { return session.PrintReg(type.id, oid); };
     if (type.array) {
-      sql::AppendNamesOfArray(value.bytes(), ElementTypeOf(type), impl_->settings.format(), print,
+      sql::AppendNamesOfArray(value.bytes(), ElementTypeOf(type), session.settings.format(), print,
                               out);
     } else {
       out->append(print(static_cast<uint32_t>(value.int_value())));
     }
     return;
   }
-  AppendDatumText(value, type, impl_->settings.format(), out);
+  AppendDatumText(value, type, session.settings.format(), out);
+}
+
+Result<Datum> ParseValueText(Session::Impl& session, std::string_view text, Type type,
+                             Arena* arena) {
+  const FormatSettings& format = session.settings.format();
+  if (!sql::PrintsName(type.id)) return ParseDatum(text, type, format, arena);
+  const auto look_up = [&](std::string_view name) -> Result<Datum> {
+    CELLAR_TRY_ASSIGN(const uint32_t oid, session.LookupReg(type.id, name));
+    return Datum::Int(oid);
+  };
+  if (!type.array) return look_up(text);
+  const Type names_type = ArrayOf(TypeId::kText);
+  CELLAR_TRY_ASSIGN(const Datum names, ParseDatum(text, names_type, format, arena));
+  const ArrayView view(names.bytes(), ElementTypeOf(names_type));
+  ArrayBuilder oids(ElementTypeOf(type));
+  for (size_t i = 0; i < view.size(); ++i) {
+    Datum oid;
+    if (!view.IsNull(i)) {
+      CELLAR_TRY_ASSIGN(oid, look_up(view.Get(i).bytes()));
+    }
+    oids.Add(oid);
+  }
+  std::vector<int32_t> lengths, bounds;
+  for (int i = 0; i < view.dimensions(); ++i) {
+    lengths.push_back(view.length(i));
+    bounds.push_back(view.lower_bound(i));
+  }
+  return Datum::Bytes(lengths.empty() ? oids.Finish(arena) : oids.Finish(lengths, bounds, arena));
+}
+
+void Session::AppendText(Datum value, Type type, std::string* out) {
+  AppendValueText(*impl_, value, type, out);
 }
 
 int64_t Session::SettingNumber(std::string_view name) const {

@@ -66,6 +66,21 @@ class Psql(ServerTest):
             "COPY (SELECT b FROM copied ORDER BY a) TO STDOUT WITH (FORMAT csv, HEADER);\n", "-q")
         self.assertEqual(output, "1\tone\n2\t\\N\n3\tth,ree\nb\none\n\n\"th,ree\"\n")
 
+    def test_copy_prints_and_reads_names_of_objects(self):
+        output = self.server.psql(
+            "CREATE TABLE named (c regclass, t regtype, n regnamespace, l regclass[]);\n"
+            "COPY named FROM STDIN;\n"
+            "hr.departments\tinteger\thr\t{hr.departments,NULL,1259}\n1259\t23\t11\t{}\n\\.\n"
+            "COPY named TO STDOUT;\n"
+            "COPY named TO STDOUT WITH (FORMAT csv);\n", "-q")
+        self.assertEqual(output,
+                         "hr.departments\tinteger\thr\t{hr.departments,NULL,pg_class}\n"
+                         "pg_class\tinteger\tpg_catalog\t{}\n"
+                         "hr.departments,integer,hr,\"{hr.departments,NULL,pg_class}\"\n"
+                         "pg_class,integer,pg_catalog,{}\n")
+        output = self.server.psql("COPY named (c) FROM STDIN;\nabsent\n\\.\n", check=False)
+        self.assertIn('relation "absent" does not exist', output)
+
     def test_copy_error_names_the_line(self):
         output = self.server.psql("CREATE TABLE bad (a int);\nCOPY bad FROM STDIN;\n1\nx\n\\.\n",
                                   check=False)
