@@ -68,7 +68,24 @@ Status Ddl::RefusePending(const catalog::TableDescriptor& table, const char* sta
                   "cannot {} \"{}\" because it has pending trigger events", statement, table.name);
 }
 
+Status Ddl::CheckUnused(const catalog::TableDescriptor& table, std::string_view command) const {
+  for (const auto& [name, portal] : s_.portals) {
+    const bool outlived = portal->hold && portal->materialized && portal->execution == nullptr;
+    const sql::Plan* plan = portal->prepared->plan.get();
+    // The next statement takes the place of the unnamed one.
+    if (name.empty() || outlived || plan == nullptr) continue;
+    if (std::none_of(plan->tables.begin(), plan->tables.end(),
+                     [&](const catalog::TablePtr& used) { return used->id == table.id; }))
+      continue;
+    return SqlError(Code::kInvalid, sqlstate::kObjectInUse,
+                    "cannot {} \"{}\" because it is being used by active queries in this session",
+                    command, table.name);
+  }
+  return Status();
+}
+
 Status Ddl::DropTable(const catalog::TablePtr& table, bool cascade) {
+  if (table->kind == catalog::RelationKind::kTable) CELLAR_TRY(CheckUnused(*table, "DROP TABLE"));
   CELLAR_TRY(RefusePending(*table, "DROP TABLE"));
   std::vector<catalog::LostForeignKey> lost;
   for (const catalog::TablePtr& other : Catalog()->ListReferencing(table->id)) {
@@ -1081,6 +1098,7 @@ Status Ddl::Truncate(const ast::TruncateStmt& statement) {
               "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.", other->name));
     }
   }
+  for (const catalog::TablePtr& table : tables) CELLAR_TRY(CheckUnused(*table, "TRUNCATE"));
   for (const catalog::TablePtr& table : tables) {
     CELLAR_TRY(RefusePending(*table, "TRUNCATE"));
     CELLAR_TRY(TruncateOne(table, statement.restart_identity));

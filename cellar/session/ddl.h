@@ -64,6 +64,8 @@ class Ddl {
   Status RefusePending(const catalog::TableDescriptor& table, const char* statement);
   Status DropTable(const catalog::TablePtr& table, bool cascade);
   Status DropDatabase(const ast::DropDatabaseStmt& statement);
+  // 55006 when an open cursor of this session reads the table; `command` is for the message.
+  Status CheckUnused(const catalog::TableDescriptor& table, std::string_view command) const;
   Status CreateSchema(const ast::CreateSchemaStmt& statement);
   Status CreateDatabase(const ast::CreateDatabaseStmt& statement);
   Status Rename(const ast::RenameStmt& statement);

@@ -79,6 +79,7 @@ Status Ddl::AlterTable(const ast::AlterTableStmt& statement) {
                   fmt::format("relation \"{}\" does not exist, skipping", statement.table.name));
   }
   catalog::TablePtr table = *found;
+  if (table->kind == catalog::RelationKind::kTable) CELLAR_TRY(CheckUnused(*table, "ALTER TABLE"));
   CELLAR_TRY(RefusePending(*table, "ALTER TABLE"));
   next_key_ = KeyThatFollows(statement, *table);
   only_command_ = statement.commands.size() == 1 || next_key_ != nullptr;

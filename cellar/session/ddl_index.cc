@@ -11,6 +11,7 @@ namespace cellar::session {
 
 Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
   CELLAR_TRY_ASSIGN(catalog::TablePtr table, FindTable(statement.table));
+  CELLAR_TRY(CheckUnused(*table, "CREATE INDEX"));
   CELLAR_TRY(RefusePending(*table, "CREATE INDEX"));
   if (statement.concurrently) CELLAR_TRY(RequireNoBlock("CREATE INDEX CONCURRENTLY"));
   if (statement.method == "hash") {

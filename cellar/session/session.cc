@@ -338,7 +338,7 @@ Status Session::Impl::EnsurePlan(Prepared* prepared) {
     return status;
   }
   prepared->columns = ColumnsOf(*prepared->plan);
-  if (had_plan && prepared->returns_rows) {
+  if (!before.empty() && prepared->returns_rows) {
     bool same = before.size() == prepared->columns.size();
     for (size_t i = 0; same && i < before.size(); ++i)
       same = before[i].type == prepared->columns[i].type;
