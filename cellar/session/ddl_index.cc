@@ -83,6 +83,8 @@ Status Ddl::CreateIndex(const ast::CreateIndexStmt& statement) {
             part.opclass);
       }
     }
+    if (type.id == TypeId::kJsonb)
+      return UnsupportedError("columns of type {} cannot be in an index", FormatType(type));
     if (!codec::IsKeyType(type)) {
       return SqlError(Code::kInvalid, sqlstate::kUndefinedObject,
                       "data type {} has no default operator class for access method \"btree\"",
