@@ -783,7 +783,10 @@ Status Binder::BindConflict(const ast::OnConflict& conflict, const DmlTarget& to
         .WithLocation(conflict.location);
   }
   for (const catalog::IndexDescriptor& index : table->indexes) {
-    if (!index.deferrable || node->arbiter.value_or(index.id) != index.id) continue;
+    const auto& arbiters = node->arbiters;
+    const bool asked =
+        arbiters.empty() || std::find(arbiters.begin(), arbiters.end(), index.id) != arbiters.end();
+    if (!index.deferrable || !asked) continue;
     return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
                     "ON CONFLICT does not support deferrable unique constraints/exclusion "
                     "constraints as arbiters")
