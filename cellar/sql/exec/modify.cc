@@ -171,14 +171,7 @@ class InsertOperator : public ModifyOperator {
     std::vector<std::string_view> refs;
     for (size_t i = 0; i < outcome.inserted.size(); ++i) {
       if (outcome.inserted[i]) continue;
-      if (outcome.conflicting_ref[i].empty() ||
-          !touched_.insert(outcome.conflicting_ref[i]).second) {
-        return SqlError(Code::kInvalid, sqlstate::kCardinalityViolation,
-                        "ON CONFLICT DO UPDATE command cannot affect row a second time")
-            .WithHint(
-                "Ensure that no rows proposed for insertion within the same command have duplicate "
-                "constrained values.");
-      }
+      if (outcome.conflicting_ref[i].empty()) return SecondTime();
       refs.push_back(outcome.conflicting_ref[i]);
     }
     RowBatch existing;
@@ -197,9 +190,19 @@ class InsertOperator : public ModifyOperator {
     both.SetSize(existing.size());
     arena_.Reset();
     context().set_arena(&arena_);
+    std::vector<uint32_t> passing;
     if (where_) {
-      std::vector<uint32_t> passing;
       CELLAR_TRY(where_->Filter(both, Selection{nullptr, both.size()}, context(), &passing));
+    }
+    // A row that this command has changed is in the way whatever WHERE says of it now.
+    for (uint32_t i = 0, next = 0; i < refs.size(); ++i) {
+      const std::string ref(refs[i]);
+      if (touched_.count(ref) != 0) return SecondTime();
+      const bool passes = !where_ || (next < passing.size() && passing[next] == i);
+      if (passes) touched_.insert(ref);
+      if (where_ && passes) ++next;
+    }
+    if (where_) {
       both.Keep(passing);
       std::vector<std::string_view> kept;
       for (uint32_t row : passing) kept.push_back(refs[row]);
@@ -226,6 +229,14 @@ class InsertOperator : public ModifyOperator {
     if (!referenced->empty()) referenced->AddUpdated(old_rows, stored);
     if (&node_ == state_.plan->root.get()) state_.rows_replaced += stored.size();
     return Return(stored);
+  }
+
+  static Status SecondTime() {
+    return SqlError(Code::kInvalid, sqlstate::kCardinalityViolation,
+                    "ON CONFLICT DO UPDATE command cannot affect row a second time")
+        .WithHint(
+            "Ensure that no rows proposed for insertion within the same command have duplicate "
+            "constrained values.");
   }
 
   const InsertNode& insert_;
