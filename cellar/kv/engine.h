@@ -155,6 +155,10 @@ class Transaction {
   // The same for one key, as if a Get had found what is known of it: for whoever knows without
   // reading. Serializable isolation only, as of tracked reads. Cost: no trip.
   virtual Status AddReadConflict(std::string_view key) = 0;
+  // From here on reads are tracked, and validated by Commit, under any isolation; or again as the
+  // isolation says. For checks that must hold for what is committed, such as foreign keys. Returns
+  // what it was before.
+  virtual bool HoldReads(bool on) = 0;
   // Makes this transaction's Commit, if it writes anything, count as a write of [start, end) too:
   // for what others have read there, whose rows change although none of these keys does, and for
   // the first committer of snapshot isolation. Counts in spite of unmarked_writes. No trip. Like

@@ -78,6 +78,7 @@ class FaultyTransaction : public Transaction {
     return inner_->AddReadConflict(start, end);
   }
   Status AddReadConflict(std::string_view key) override { return inner_->AddReadConflict(key); }
+  bool HoldReads(bool on) override { return inner_->HoldReads(on); }
   Status AddWriteConflict(std::string_view start, std::string_view end) override {
     return inner_->AddWriteConflict(start, end);
   }

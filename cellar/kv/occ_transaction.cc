@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/kv/counters.h"
@@ -344,8 +345,13 @@ Status OccTransaction::AddReadConflict(std::string_view key) {
   CELLAR_TRY(CheckLive());
   EnsureVersion();
   added_conflicts_ = true;
-  if (tracking_) reads_.AddPoint(key, HashKey(key), version_);
+  if (tracks(ReadMode::kTracked)) reads_.AddPoint(key, HashKey(key), version_);
   return {};
+}
+
+bool OccTransaction::HoldReads(bool on) {
+  if (on) added_conflicts_ = true;
+  return std::exchange(holds_, on && !options_.read_only);
 }
 
 Status OccTransaction::AddWriteConflict(std::string_view start, std::string_view end) {

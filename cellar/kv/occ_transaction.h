@@ -34,6 +34,7 @@ class OccTransaction : public Transaction {
   std::string_view duplicate_key() const override { return duplicate_; }
   Status AddReadConflict(std::string_view start, std::string_view end) override;
   Status AddReadConflict(std::string_view key) override;
+  bool HoldReads(bool on) override;
   Status AddWriteConflict(std::string_view start, std::string_view end) override;
   Status Require(std::string_view key, uint64_t version) override;
   Status AddToCounter(std::string_view name, const CounterValues& values) override;
@@ -62,7 +63,7 @@ class OccTransaction : public Transaction {
     size_t counters;  // changes before it
   };
 
-  bool tracks(ReadMode mode) const { return tracking_ && mode == ReadMode::kTracked; }
+  bool tracks(ReadMode mode) const { return (tracking_ || holds_) && mode == ReadMode::kTracked; }
   Status CheckLive() const;
   // From here on reads see one state.
   Status EnsureSnapshot();
@@ -113,6 +114,7 @@ class OccTransaction : public Transaction {
   OccEngine* const engine_;
   const TransactionOptions options_;
   const bool tracking_;
+  bool holds_ = false;  // see HoldReads
   bool live_ = true;
   Status broken_;
   bool read_without_snapshot_ = false;

@@ -55,6 +55,33 @@ TEST_P(IsolationTest, WriteSkewPassesUnderSnapshotIsolationAsItsNameSays) {
   EXPECT_OK(two->Commit());
 }
 
+TEST_P(IsolationTest, HeldReadsAreValidatedUnderAnyIsolation) {
+  for (const bool scans : {false, true}) {
+    Put("a", "1");
+    Put("b", "1");
+    const TransactionOptions snapshot{.isolation = Isolation::kSnapshot};
+    auto one = engine_->Begin(snapshot), two = engine_->Begin(snapshot);
+    const auto read = [&](Transaction* transaction, const std::string& key) {
+      EXPECT_FALSE(transaction->HoldReads(true));
+      if (scans) {
+        ScanAll(transaction, key, key + "~");
+      } else {
+        Get(transaction, key);
+      }
+      EXPECT_TRUE(transaction->HoldReads(false));
+    };
+    read(one.get(), "b");
+    read(two.get(), "a");
+    // What is read beside it is not held.
+    Get(one.get(), "c");
+    Put("c", "2");
+    ASSERT_OK(one->Put("a", "0"));
+    ASSERT_OK(two->Put("b", "0"));
+    ASSERT_OK(one->Commit());
+    EXPECT_EQ(CodeOf(two->Commit()), Code::kConflict);
+  }
+}
+
 TEST_P(IsolationTest, SnapshotIsolationLetsTheFirstCommitterWin) {
   Put("a", "0");
   const TransactionOptions snapshot{.isolation = Isolation::kSnapshot};

@@ -138,6 +138,7 @@ Status DeferredChecks::Bound(const Reference& reference, const ExecState& state,
 
 // Rows that are older than the constraint cannot break it: it is validated.
 Status DeferredChecks::LookAtAll(const Reference& reference, ExecState* state) const {
+  const exec::HeldReads held(state);
   table::ScanSpec spec;
   spec.table = reference.child();
   spec.index = reference.child()->primary().id;

@@ -89,6 +89,7 @@ const catalog::IndexDescriptor* IndexOn(const catalog::TableDescriptor& table,
 Status LookUp(const catalog::TablePtr& table, const std::vector<catalog::ColumnId>& columns,
               const std::string& constraint, const RowBatch& keys, ExecState* state,
               std::vector<uint8_t>* there) {
+  const HeldReads held(state);
   there->assign(keys.size(), 0);
   std::vector<int> order;
   const catalog::IndexDescriptor* index = IndexOn(*table, columns, true, &order);
@@ -223,6 +224,7 @@ Status Reference::StillThere(const RowBatch& keys, ExecState* state,
 
 Status Reference::FindChildren(const RowBatch& keys, Keys side, bool one, ExecState* state,
                                RowBatch* rows, std::vector<uint32_t>* key_of) const {
+  const HeldReads held(state);
   table::ScanSpec spec;
   spec.table = child_;
   spec.columns = LivingColumns(*child_);

@@ -17,6 +17,20 @@ std::vector<Type> LivingTypes(const catalog::TableDescriptor& table);
 std::string DescribeRow(const catalog::TableDescriptor& table, const RowBatch& rows, size_t row,
                         const FormatSettings& format);
 
+// What these checks read must still be so when the transaction commits, whatever its isolation.
+class HeldReads {
+ public:
+  explicit HeldReads(ExecState* state)
+      : transaction_(state->access().transaction()), before_(transaction_->HoldReads(true)) {}
+  ~HeldReads() { transaction_->HoldReads(before_); }
+  HeldReads(const HeldReads&) = delete;
+  HeldReads& operator=(const HeldReads&) = delete;
+
+ private:
+  kv::Transaction* const transaction_;
+  const bool before_;
+};
+
 // One foreign key between its two tables, as checks need it.
 class Reference {
  public:
