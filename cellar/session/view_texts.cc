@@ -117,6 +117,19 @@ bool OrdersByChanged(const sql::ast::SelectStmt& select, const sql::Plan& plan,
   return false;
 }
 
+// What the planner asks of a session, with an arena to fold constants in.
+struct ViewPlanning {
+  explicit ViewPlanning(Session::Impl& session) : context(session.MakePlannerContext({})) {
+    session.SetUpContext(&eval);
+    eval.set_arena(&arena);
+    context.fold = &eval;
+  }
+
+  sql::EvalContext eval;
+  Arena arena;
+  sql::PlannerContext context;
+};
+
 }  // namespace
 
 Result<std::shared_ptr<const sql::Plan>> PlanViewText(Session::Impl& session,
@@ -125,12 +138,8 @@ Result<std::shared_ptr<const sql::Plan>> PlanViewText(Session::Impl& session,
                                                       std::vector<sql::StarUse>* stars) {
   CELLAR_TRY_ASSIGN(sql::Statement parsed, sql::ParseOne(view.view_sql));
   if (parsed.ast == nullptr) return InternalError("view \"{}\" has no text", view.name);
-  sql::PlannerContext context = session.MakePlannerContext({});
-  sql::EvalContext eval;
-  Arena arena;
-  session.SetUpContext(&eval);
-  eval.set_arena(&arena);
-  context.fold = &eval;
+  ViewPlanning planning(session);
+  sql::PlannerContext& context = planning.context;
   context.name_uses = uses;
   context.star_uses = stars;
   Result<std::shared_ptr<const sql::Plan>> plan = sql::PlanStatement(*parsed.ast, context);
@@ -146,13 +155,8 @@ Result<std::shared_ptr<const sql::Plan>> PlanViewText(Session::Impl& session,
 }
 
 sql::ViewChanges ChangesThroughView(Session::Impl& session, const catalog::TablePtr& view) {
-  sql::PlannerContext context = session.MakePlannerContext({});
-  sql::EvalContext eval;
-  Arena arena;
-  session.SetUpContext(&eval);
-  eval.set_arena(&arena);
-  context.fold = &eval;
-  Result<sql::ViewChanges> changes = sql::ChangesThroughView(view, context);
+  ViewPlanning planning(session);
+  Result<sql::ViewChanges> changes = sql::ChangesThroughView(view, planning.context);
   return changes.ok() ? std::move(*changes) : sql::ViewChanges();
 }
 

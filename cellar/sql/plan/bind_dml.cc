@@ -989,51 +989,63 @@ Status Binder::BindAssignments(const std::vector<ast::SetClause>& sets, const Dm
   return AddGenerated(table, target_ids, out);
 }
 
+Result<Binder::TargetRows> Binder::BindTargetRows(const DmlTarget& to,
+                                                  const ast::QualifiedName& name,
+                                                  const std::string& alias, Change change,
+                                                  const std::vector<ast::FromItemPtr>& others,
+                                                  const Scope* outer, Block* block) {
+  TargetRows out;
+  ScopeItem* base = NewItem();
+  std::unique_ptr<LogicalGet> get = MakeGet(to.table, alias, base);
+  base->schema = SchemaOfTarget(name);
+  AskAs(to, base->use);
+  NoteChange(base->use, change);
+  ColumnInfo reference;
+  reference.name = "ctid";
+  reference.type = MakeType(TypeId::kBytea);
+  get->row_ref = s_.AddColumn(std::move(reference));
+  get->lock = RowLock::kBlock;
+  out.ids = get->ids;
+  out.row_ref = get->row_ref;
+  out.root = std::move(get);
+  std::vector<ExprPtr> of_views;
+  CELLAR_TRY_ASSIGN(out.named, ThroughViews(to, base, alias, &of_views));
+  if (!of_views.empty()) {
+    auto filter = std::make_unique<LogicalFilter>();
+    filter->conditions = std::move(of_views);
+    out.root = Wrap(std::move(filter), std::move(out.root));
+  }
+  block->scope.block = block;
+  block->scope.parent = outer;
+  block->scope.items.push_back(out.named);
+  if (others.empty()) return out;
+  CELLAR_TRY_ASSIGN(FromResult from, BindFromList(others, outer, block));
+  auto join = std::make_unique<LogicalJoin>();
+  join->children.push_back(std::move(out.root));
+  join->children.push_back(std::move(from.root));
+  out.root = std::move(join);
+  block->scope.items.insert(block->scope.items.end(), from.items.begin(), from.items.end());
+  CELLAR_TRY(CheckDuplicateNames(block->scope.items));
+  return out;
+}
+
 Result<BoundQuery> Binder::BindUpdate(const ast::UpdateStmt& update, const Scope* outer) {
   CELLAR_TRY_ASSIGN(DmlTarget to, FindTarget(update.table, Change::kUpdate));
   const catalog::TablePtr& table = to.table;
   auto node = std::make_unique<LogicalUpdate>();
   node->table = table;
   node->alias = update.alias.name.empty() ? update.table.name : update.alias.name;
-  ScopeItem* base = NewItem();
-  std::unique_ptr<LogicalGet> get = MakeGet(table, node->alias, base);
-  base->schema = SchemaOfTarget(update.table);
-  AskAs(to, base->use);
-  NoteChange(base->use, Change::kUpdate);
-  ColumnInfo reference;
-  reference.name = "ctid";
-  reference.type = MakeType(TypeId::kBytea);
-  get->row_ref = s_.AddColumn(std::move(reference));
-  get->lock = RowLock::kBlock;
-  node->target = get->ids;
-  node->row_ref = get->row_ref;
-  LogicalPtr root = std::move(get);
-  std::vector<ExprPtr> of_views;
-  CELLAR_TRY_ASSIGN(ScopeItem * target, ThroughViews(to, base, node->alias, &of_views));
-  if (!of_views.empty()) {
-    auto filter = std::make_unique<LogicalFilter>();
-    filter->conditions = std::move(of_views);
-    filter->children.push_back(std::move(root));
-    root = std::move(filter);
-  }
   Block block;
-  block.scope.block = &block;
-  block.scope.parent = outer;
-  block.scope.items.push_back(target);
-  if (!update.from.empty()) {
-    CELLAR_TRY_ASSIGN(FromResult from, BindFromList(update.from, outer, &block));
-    auto join = std::make_unique<LogicalJoin>();
-    join->children.push_back(std::move(root));
-    join->children.push_back(std::move(from.root));
-    root = std::move(join);
-    block.scope.items.insert(block.scope.items.end(), from.items.begin(), from.items.end());
-    CELLAR_TRY(CheckDuplicateNames(block.scope.items));
-  }
+  CELLAR_TRY_ASSIGN(TargetRows rows, BindTargetRows(to, update.table, node->alias, Change::kUpdate,
+                                                    update.from, outer, &block));
+  node->target = std::move(rows.ids);
+  node->row_ref = rows.row_ref;
+  LogicalPtr root = std::move(rows.root);
   Env env;
   env.scope = &block.scope;
   env.place = Place::kUpdate;
-  CELLAR_TRY(BindAssignments(update.sets, to, *target, env, node->target, &node->assignments));
-  MarkUpdated(update.sets, *target);
+  CELLAR_TRY(BindAssignments(update.sets, to, *rows.named, env, node->target, &node->assignments));
+  MarkUpdated(update.sets, *rows.named);
   if (update.where != nullptr) {
     env.place = Place::kWhere;
     CELLAR_TRY_ASSIGN(ExprPtr condition, BindCondition(*update.where, env, "WHERE"));
@@ -1082,40 +1094,12 @@ Result<BoundQuery> Binder::BindDelete(const ast::DeleteStmt& del, const Scope* o
   auto node = std::make_unique<LogicalDelete>();
   node->table = table;
   node->alias = del.alias.name.empty() ? del.table.name : del.alias.name;
-  ScopeItem* base = NewItem();
-  std::unique_ptr<LogicalGet> get = MakeGet(table, node->alias, base);
-  base->schema = SchemaOfTarget(del.table);
-  AskAs(to, base->use);
-  NoteChange(base->use, Change::kDelete);
-  ColumnInfo reference;
-  reference.name = "ctid";
-  reference.type = MakeType(TypeId::kBytea);
-  get->row_ref = s_.AddColumn(std::move(reference));
-  get->lock = RowLock::kBlock;
-  node->target = get->ids;
-  node->row_ref = get->row_ref;
-  LogicalPtr root = std::move(get);
-  std::vector<ExprPtr> of_views;
-  CELLAR_TRY_ASSIGN(ScopeItem * target, ThroughViews(to, base, node->alias, &of_views));
-  if (!of_views.empty()) {
-    auto filter = std::make_unique<LogicalFilter>();
-    filter->conditions = std::move(of_views);
-    filter->children.push_back(std::move(root));
-    root = std::move(filter);
-  }
   Block block;
-  block.scope.block = &block;
-  block.scope.parent = outer;
-  block.scope.items.push_back(target);
-  if (!del.using_items.empty()) {
-    CELLAR_TRY_ASSIGN(FromResult from, BindFromList(del.using_items, outer, &block));
-    auto join = std::make_unique<LogicalJoin>();
-    join->children.push_back(std::move(root));
-    join->children.push_back(std::move(from.root));
-    root = std::move(join);
-    block.scope.items.insert(block.scope.items.end(), from.items.begin(), from.items.end());
-    CELLAR_TRY(CheckDuplicateNames(block.scope.items));
-  }
+  CELLAR_TRY_ASSIGN(TargetRows rows, BindTargetRows(to, del.table, node->alias, Change::kDelete,
+                                                    del.using_items, outer, &block));
+  node->target = std::move(rows.ids);
+  node->row_ref = rows.row_ref;
+  LogicalPtr root = std::move(rows.root);
   Env env;
   env.scope = &block.scope;
   if (del.where != nullptr) {

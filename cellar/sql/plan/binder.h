@@ -296,6 +296,17 @@ class Binder {
 
   // bind_dml.cc
   Result<BoundQuery> BindInsert(const ast::InsertStmt& insert, const Scope* outer);
+  // The rows of the target of UPDATE or DELETE, with those of FROM or USING beside them.
+  struct TargetRows {
+    LogicalPtr root;
+    std::vector<int> ids;  // of the table's living columns
+    int row_ref = -1;
+    ScopeItem* named = nullptr;  // the table, or the view that stands for it
+  };
+  Result<TargetRows> BindTargetRows(const DmlTarget& to, const ast::QualifiedName& name,
+                                    const std::string& alias, Change change,
+                                    const std::vector<ast::FromItemPtr>& others, const Scope* outer,
+                                    Block* block);
   Result<BoundQuery> BindUpdate(const ast::UpdateStmt& update, const Scope* outer);
   Result<BoundQuery> BindDelete(const ast::DeleteStmt& del, const Scope* outer);
   Status BindReturning(const ast::TargetList& targets, Scope* scope, std::vector<ExprPtr>* exprs,
