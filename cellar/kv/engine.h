@@ -43,6 +43,30 @@ enum class ReadMode : uint8_t { kTracked, kSnapshot };
 // kSnapshot: reads are not validated; keys written are: the first committer wins.
 enum class Isolation : uint8_t { kSerializable, kSnapshot };
 
+// What the reads of one statement see: one snapshot of the store, and of the transaction's own
+// writes those made before the view was opened. So a statement reads the state of its start,
+// whatever it has written meanwhile, and by whatever cursors it opens meanwhile. Views nest: one
+// that is opened later sees what was written before it.
+//
+// Opening costs no trip: the snapshot is the one that the view's first read takes or finds.
+// Later advances of the transaction's snapshot do not show in it, but for those by Lock that change
+// nothing of what was read. Made by Transaction::OpenView; reads name it in ReadOptions or
+// ScanOptions. It may outlive its transaction, and is then good for nothing. Immutable to its
+// users; its first read, and its end, belong on the transaction's thread.
+class ReadView {
+ public:
+  virtual ~ReadView() = default;
+};
+using ReadViewPtr = std::shared_ptr<const ReadView>;
+
+// How and at which view a key is read. Null: the transaction's snapshot and all of its writes.
+struct ReadOptions {
+  ReadOptions() = default;
+  ReadOptions(ReadMode read_mode, const ReadView* at = nullptr) : mode(read_mode), view(at) {}
+  ReadMode mode = ReadMode::kTracked;
+  const ReadView* view = nullptr;  // borrowed for the call
+};
+
 struct ScanOptions {
   bool reverse = false;
   bool keys_only = false;              // values come back empty
@@ -51,10 +75,11 @@ struct ScanOptions {
   size_t block_bytes = 64 << 10;       // aim for later blocks; one pair always fits
   size_t first_block_bytes = 4 << 10;  // aim for the first block; grows by 4 up to block_bytes
   ReadMode mode = ReadMode::kTracked;
+  // Borrowed by Scan alone. Null: the snapshot and the own writes as they are when Scan is called.
+  const ReadView* view = nullptr;
 };
 
-// Reads a key range block by block. Sees the snapshot and the own writes as they were when the scan
-// was opened; later writes of the transaction do not show (an UPDATE never meets its own output).
+// Reads a key range block by block, all of it at the view that its scan was opened with.
 // Must not outlive its transaction. One thread at a time.
 class Cursor {
  public:
@@ -80,11 +105,14 @@ struct LockOptions {
   const CancelToken* cancel = nullptr;   // borrowed; polled while waiting
   // READ COMMITTED: advance the snapshot whatever has been read before.
   bool move_over_reads = false;
+  // The view that the keys were read at, or will be; null: the transaction's snapshot. Borrowed.
+  const ReadView* view = nullptr;
 };
 
 struct LockResult {
   std::vector<bool> acquired;  // one per key, in order; all true unless kSkip
-  // The snapshot was advanced because a key had been written after it: read again.
+  // A key was written after the snapshot of the view. The transaction's snapshot holds that: read
+  // the keys again, at OpenView(view).
   bool snapshot_moved = false;
 };
 
@@ -126,12 +154,19 @@ class Transaction {
  public:
   virtual ~Transaction() = default;
 
+  // A view of the transaction as it is now. With `writes_of`, a view of this transaction: its own
+  // writes are those of that view, its snapshot is the transaction's present one.
+  virtual ReadViewPtr OpenView(const ReadView* writes_of = nullptr) = 0;
+  // Has this transaction written `key` since the view was opened, or deleted a range that holds it?
+  // Cost: no trip to the engine; a look at each run of spilled writes that may hold it.
+  virtual Result<bool> WroteSince(std::string_view key, const ReadView& view) = 0;
+
   // Reads one key; false if it is absent (`*value` is then empty). Own writes show.
   virtual Result<bool> Get(std::string_view key, PinnedValue* value,
-                           ReadMode mode = ReadMode::kTracked) = 0;
+                           const ReadOptions& options = {}) = 0;
   // Reads keys.size() keys in one trip; `values` and `found` must be as long as `keys`.
   virtual Status MultiGet(std::span<const std::string_view> keys, std::span<PinnedValue> values,
-                          std::span<bool> found, ReadMode mode = ReadMode::kTracked) = 0;
+                          std::span<bool> found, const ReadOptions& options = {}) = 0;
   // Reads [start, end) in key order, or downwards with options.reverse. An empty `end` means no
   // upper bound. Opening costs no trip; each block costs one. A tracked scan tracks what it has
   // returned so far, and the whole range once it has ended.
@@ -179,9 +214,10 @@ class Transaction {
   // Makes the counter, all zero, unless it exists.
   virtual Status CreateCounter(std::string_view name) = 0;
   virtual Status DropCounter(std::string_view name) = 0;
-  // The counter in the snapshot, with what this transaction has added; nullopt if it does not
-  // exist. Untracked. Cost: a trip.
-  virtual Result<std::optional<CounterValues>> GetCounter(std::string_view name) = 0;
+  // The counter in the view's snapshot, with what this transaction had added when it was opened;
+  // nullopt if it does not exist. Untracked. Cost: a trip.
+  virtual Result<std::optional<CounterValues>> GetCounter(std::string_view name,
+                                                          const ReadView* view = nullptr) = 0;
 
   // Takes exclusive locks on keys in this process, held to the end (see README.md). If a locked
   // key was written after the snapshot, the snapshot is advanced, provided that nothing tracked so
@@ -200,8 +236,9 @@ class Transaction {
   // Reads from here on see everything committed before this call (READ COMMITTED takes one per
   // statement). Earlier tracked reads and writes are still validated against their own snapshots.
   virtual Status RefreshSnapshot() = 0;
-  // Every commit with a version up to this shows in the snapshot; takes one if there is none yet.
-  virtual uint64_t snapshot_version() = 0;
+  // Every commit with a version up to this shows in the snapshot (of the view); takes one if there
+  // is none yet.
+  virtual uint64_t snapshot_version(const ReadView* view = nullptr) = 0;
 
   virtual TransactionStats stats() const = 0;
 

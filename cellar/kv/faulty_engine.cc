@@ -43,14 +43,18 @@ class FaultyTransaction : public Transaction {
   FaultyTransaction(std::unique_ptr<Transaction> inner, const FaultHook* hook, bool durable)
       : inner_(std::move(inner)), hook_(hook), durable_(durable) {}
 
-  Result<bool> Get(std::string_view key, PinnedValue* value, ReadMode mode) override {
+  ReadViewPtr OpenView(const ReadView* writes_of) override { return inner_->OpenView(writes_of); }
+  Result<bool> WroteSince(std::string_view key, const ReadView& view) override {
+    return inner_->WroteSince(key, view);
+  }
+  Result<bool> Get(std::string_view key, PinnedValue* value, const ReadOptions& options) override {
     CELLAR_TRY(Ask(FaultPoint::kRead));
-    return inner_->Get(key, value, mode);
+    return inner_->Get(key, value, options);
   }
   Status MultiGet(std::span<const std::string_view> keys, std::span<PinnedValue> values,
-                  std::span<bool> found, ReadMode mode) override {
+                  std::span<bool> found, const ReadOptions& options) override {
     CELLAR_TRY(Ask(FaultPoint::kRead));
-    return inner_->MultiGet(keys, values, found, mode);
+    return inner_->MultiGet(keys, values, found, options);
   }
   Result<std::unique_ptr<Cursor>> Scan(std::string_view start, std::string_view end,
                                        const ScanOptions& options) override {
@@ -91,9 +95,10 @@ class FaultyTransaction : public Transaction {
   }
   Status CreateCounter(std::string_view name) override { return inner_->CreateCounter(name); }
   Status DropCounter(std::string_view name) override { return inner_->DropCounter(name); }
-  Result<std::optional<CounterValues>> GetCounter(std::string_view name) override {
+  Result<std::optional<CounterValues>> GetCounter(std::string_view name,
+                                                  const ReadView* view) override {
     CELLAR_TRY(Ask(FaultPoint::kRead));
-    return inner_->GetCounter(name);
+    return inner_->GetCounter(name, view);
   }
   Result<LockResult> Lock(std::span<const std::string_view> keys,
                           const LockOptions& options) override {
@@ -106,7 +111,9 @@ class FaultyTransaction : public Transaction {
     return inner_->ReleaseSavepoint(savepoint);
   }
   Status RefreshSnapshot() override { return inner_->RefreshSnapshot(); }
-  uint64_t snapshot_version() override { return inner_->snapshot_version(); }
+  uint64_t snapshot_version(const ReadView* view) override {
+    return inner_->snapshot_version(view);
+  }
   TransactionStats stats() const override { return inner_->stats(); }
   Result<uint64_t> Commit(const CommitOptions& options) override {
     const Fault fault = (*hook_)(FaultPoint::kCommit);

@@ -19,16 +19,14 @@ bool HasOwnWrites(const WriteBuffer* buffer, const SpillSet* runs, std::string_v
 }  // namespace
 
 MergingCursor::MergingCursor(OccTransaction* transaction, std::string_view start,
-                             std::string_view end, const ScanOptions& options, bool tracked)
+                             std::string_view end, const ScanOptions& options, At at)
     : transaction_(transaction),
       start_(start),
       end_(end),
       options_(options),
-      tracked_(tracked),
-      seq_(transaction->buffer_ == nullptr ? 0 : transaction->buffer_->seq()),
-      version_(transaction->version_),
-      merges_(HasOwnWrites(transaction->buffer_.get(), transaction->runs_.get(), start, end)),
-      snapshot_(transaction->snapshot_),
+      at_(std::move(at)),
+      merges_(at_.seq != 0 &&
+              HasOwnWrites(transaction->buffer_.get(), transaction->runs_.get(), start, end)),
       target_bytes_(std::min(options.first_block_bytes, options.block_bytes)),
       ended_(!end.empty() && start >= end) {
   transaction_->cursors_.push_back(this);
@@ -42,8 +40,8 @@ MergingCursor::~MergingCursor() {
 }
 
 bool MergingCursor::TrackedRange(ReadRange* range) const {
-  if (!tracked_) return false;
-  range->version = version_;
+  if (!at_.tracked) return false;
+  range->version = at_.version;
   range->start = start_;
   range->end = end_;
   if (exhausted_) return true;
@@ -65,10 +63,10 @@ size_t MergingCursor::NextTarget() {
 Status MergingCursor::OpenBase() {
   CELLAR_TRY(transaction_->CheckLive());
   if (base_ == nullptr && !ended_) {
-    base_ = snapshot_->Scan(start_, end_,
-                            {.reverse = options_.reverse,
-                             .keys_only = options_.keys_only,
-                             .fill_cache = options_.fill_cache});
+    base_ = at_.snapshot->Scan(start_, end_,
+                               {.reverse = options_.reverse,
+                                .keys_only = options_.keys_only,
+                                .fill_cache = options_.fill_cache});
   }
   return {};
 }
@@ -95,7 +93,7 @@ Result<bool> MergingCursor::NextView(std::string_view* key, std::string_view* va
   }
   ++returned_;
   ++transaction_->stats_.reads;
-  if (tracked_) last_read_ = *key;
+  if (at_.tracked) last_read_ = *key;
   return true;
 }
 
@@ -123,7 +121,7 @@ Result<bool> MergingCursor::NextBlock(Block* block) {
 void MergingCursor::NoteRead(const Block& block) {
   returned_ += block.size();
   transaction_->stats_.reads += block.size();
-  if (tracked_) last_read_ = block.key(block.size() - 1);
+  if (at_.tracked) last_read_ = block.key(block.size() - 1);
   if (options_.limit != 0 && returned_ >= options_.limit) {
     ended_ = true;
     base_ = nullptr;
@@ -144,7 +142,7 @@ Status MergingCursor::PrepareOwn() {
   own_ = std::make_unique<OwnCursor>(
       transaction_->buffer_.get(), transaction_->runs_.get(), own_start_, own_end_,
       OwnCursor::Options{
-          .reverse = options_.reverse, .keys_only = options_.keys_only, .seq = seq_});
+          .reverse = options_.reverse, .keys_only = options_.keys_only, .seq = at_.seq});
   own_changes_ = transaction_->changes_;
   return own_->Start();
 }
@@ -167,7 +165,7 @@ bool MergingCursor::OwnFirst(std::string_view own, std::string_view base) const 
 
 bool MergingCursor::Hidden(std::string_view base_key) const {
   const WriteBuffer& buffer = *transaction_->buffer_;
-  return buffer.HasRangeDeletions() && buffer.RangeDeleted(base_key, 0, seq_);
+  return buffer.HasRangeDeletions() && buffer.RangeDeleted(base_key, 0, at_.seq);
 }
 
 Result<bool> MergingCursor::NextMerged(size_t target_bytes, Block* block) {

@@ -17,15 +17,21 @@ class OccTransaction;
 
 class MergingCursor : public Cursor {
  public:
+  // What it reads at, and whether that counts.
+  struct At {
+    std::shared_ptr<const SnapshotReader> snapshot;
+    uint64_t version;  // of the snapshot
+    uint64_t seq;      // the own writes with greater sequence numbers do not show
+    bool tracked;
+  };
   MergingCursor(OccTransaction* transaction, std::string_view start, std::string_view end,
-                const ScanOptions& options, bool tracked);
+                const ScanOptions& options, At at);
   ~MergingCursor() override;
 
   Result<bool> NextBlock(Block* block) override;
   Result<bool> NextView(std::string_view* key, std::string_view* value) override;
 
-  // The own writes with greater sequence numbers do not show.
-  uint64_t seq() const { return seq_; }
+  uint64_t seq() const { return at_.seq; }
   bool merges() const { return merges_; }
   // What has been read so far; false if that is nothing that counts.
   bool TrackedRange(ReadRange* range) const;
@@ -43,12 +49,9 @@ class MergingCursor : public Cursor {
   OccTransaction* const transaction_;
   const std::string start_, end_;
   const ScanOptions options_;
-  const bool tracked_;
-  const uint64_t seq_;
-  const uint64_t version_;
+  const At at_;
   const bool merges_;  // there are own writes in the range
 
-  std::shared_ptr<const SnapshotReader> snapshot_;
   std::unique_ptr<RawCursor> base_;
   Block base_block_;
   size_t base_next_ = 0;

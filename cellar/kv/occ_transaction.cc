@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "cellar/base/check.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/kv/counters.h"
 #include "cellar/kv/hash.h"
@@ -15,8 +16,8 @@ namespace {
 // Reads past these are validated before queueing, so that the queue's leader need not.
 constexpr size_t kManyPoints = 1024;
 constexpr uint64_t kManyCommits = 64;
-// Beyond this many places that runs must not straddle, the buffer stays in memory.
-constexpr size_t kMaxSpillBounds = 64;
+// Beyond this many runs at once they become one with the versions that views need.
+constexpr size_t kMostPlainRuns = 8;
 // Bulk writes that nobody waits for (unmarked_writes) go to files from this part of spill_bytes on:
 // through the log they would hold up the commits behind them.
 constexpr size_t kQuietBulkPart = 16;
@@ -85,9 +86,74 @@ Status OccTransaction::EnsureSnapshot() {
   return {};
 }
 
-Result<bool> OccTransaction::GetStored(std::string_view key, PinnedValue* value) {
+// ---- Views ----
+
+ReadViewPtr OccTransaction::OpenView(const ReadView* writes_of) {
+  (void)EndStream();  // the next call tells of an error
+  uint64_t seq = buffer_ == nullptr ? 0 : buffer_->seq();
+  size_t counters = counters_.size();
+  if (writes_of != nullptr) {
+    const auto& other = static_cast<const View&>(*writes_of);
+    CELLAR_CHECK(other.transaction == this || !live_);
+    seq = other.seq;
+    counters = other.counters;
+  }
+  auto view = std::make_shared<View>(live_ ? this : nullptr, seq, counters);
+  if (live_) views_.push_back(view.get());
+  return view;
+}
+
+Result<OccTransaction::View*> OccTransaction::Own(const ReadView* view) const {
+  if (view == nullptr) return nullptr;
+  // Only its own transaction sees its views as more than names.
+  auto* own = const_cast<View*>(static_cast<const View*>(view));
+  if (own->transaction != this) return InternalError("a read at another transaction's view");
+  return own;
+}
+
+void OccTransaction::CloseView(View* view) {
+  std::erase(views_, view);
+  // What was kept apart for the view alone may be summed up, or a transaction of many statements
+  // would keep a change for each.
+  const size_t since = CountersSince();
+  size_t kept = std::max(since, view->counters);
+  for (size_t i = kept; i < counters_.size(); ++i) {
+    if (SumUp(counters_[i], since, kept)) continue;
+    if (kept != i) counters_[kept] = std::move(counters_[i]);
+    ++kept;
+  }
+  if (kept < counters_.size()) counters_.resize(kept);
+}
+
+Result<OccTransaction::Seen> OccTransaction::See(View* view) {
+  if (view != nullptr && view->pinned()) return Seen{view->snapshot, view->version};
+  CELLAR_TRY(EnsureSnapshot());
+  if (view == nullptr) return Seen{snapshot_, version_};
+  view->snapshot = snapshot_;
+  view->version = version_;
+  return Seen{view->snapshot, view->version};
+}
+
+Result<bool> OccTransaction::WroteSince(std::string_view key, const ReadView& view) {
+  CELLAR_TRY(CheckLive());
+  CELLAR_TRY_ASSIGN(const View* own, Own(&view));
+  if (buffer_ == nullptr || buffer_->seq() == own->seq) return false;
+  CELLAR_TRY(EndStream());
+  const WriteBuffer::Node* node = buffer_->FindNode(key, WriteBuffer::kNewest);
+  if (node != nullptr && node->seq > own->seq) return true;
+  if (buffer_->RangeDeleted(key, own->seq, WriteBuffer::kNewest)) return true;
+  // What lies in runs is older than what the buffer has of the key.
+  if (node != nullptr || runs_ == nullptr) return false;
+  return runs_->WroteSince(key, own->seq);
+}
+
+// ---- Reads ----
+
+Result<bool> OccTransaction::GetStored(std::string_view key, View* view, PinnedValue* value,
+                                       uint64_t* version) {
   ++stats_.trips;
-  if (snapshot_ == nullptr && options_.autocommit && !read_without_snapshot_ &&
+  const bool pinned = view != nullptr && view->pinned();
+  if (!pinned && snapshot_ == nullptr && options_.autocommit && !read_without_snapshot_ &&
       !engine_->visibility_.hiding()) {
     SetVersion(engine_->visibility_.published());
     Result<bool> found = engine_->storage_->GetLatest(key, value);
@@ -95,69 +161,78 @@ Result<bool> OccTransaction::GetStored(std::string_view key, PinnedValue* value)
     if (!engine_->visibility_.hiding()) {
       read_without_snapshot_ = true;
       first_read_hash_ = HashKey(key);
+      *version = version_;
       return found;
     }
   }
-  CELLAR_TRY(EnsureSnapshot());
-  return snapshot_->Get(key, value);
+  CELLAR_TRY_ASSIGN(const Seen seen, See(view));
+  *version = seen.version;
+  return seen.snapshot->Get(key, value);
 }
 
-Result<WriteBuffer::Found> OccTransaction::FindOwn(std::string_view key, PinnedValue* value) {
-  if (buffer_ == nullptr) return WriteBuffer::Found::kNothing;
+Result<WriteBuffer::Found> OccTransaction::FindOwn(std::string_view key, uint64_t seq,
+                                                   PinnedValue* value) {
+  if (buffer_ == nullptr || seq == 0) return WriteBuffer::Found::kNothing;
   CELLAR_TRY(EndStream());
   const WriteBuffer::Node* node = nullptr;
   WriteBuffer::Found found;
   if (runs_ == nullptr || runs_->empty()) {
-    found = buffer_->Find(key, WriteBuffer::kNewest, &node);
+    found = buffer_->Find(key, seq, &node);
   } else {
-    node = buffer_->FindNode(key, WriteBuffer::kNewest);
-    if (node == nullptr) return runs_->Find(key, WriteBuffer::kNewest, *buffer_, value);
-    const bool deleted = node->kind == WriteKind::kDelete ||
-                         buffer_->RangeDeleted(key, node->seq, WriteBuffer::kNewest);
+    node = buffer_->FindNode(key, seq);
+    if (node == nullptr) return runs_->Find(key, seq, *buffer_, value);
+    const bool deleted =
+        node->kind == WriteKind::kDelete || buffer_->RangeDeleted(key, node->seq, seq);
     found = deleted ? WriteBuffer::Found::kDeleted : WriteBuffer::Found::kPut;
   }
   if (found == WriteBuffer::Found::kPut) value->Assign(node->value());
   return found;
 }
 
-Result<bool> OccTransaction::Get(std::string_view key, PinnedValue* value, ReadMode mode) {
+Result<bool> OccTransaction::Get(std::string_view key, PinnedValue* value,
+                                 const ReadOptions& options) {
   CELLAR_TRY(CheckLive());
+  CELLAR_TRY_ASSIGN(View* const view, Own(options.view));
   ++stats_.reads;
   if (buffer_ != nullptr) {
-    CELLAR_TRY_ASSIGN(const WriteBuffer::Found own, FindOwn(key, value));
+    const uint64_t seq = view == nullptr ? WriteBuffer::kNewest : view->seq;
+    CELLAR_TRY_ASSIGN(const WriteBuffer::Found own, FindOwn(key, seq, value));
     if (own == WriteBuffer::Found::kPut) return true;
     if (own == WriteBuffer::Found::kDeleted) {
       value->Reset();
       return false;
     }
   }
-  Result<bool> found = GetStored(key, value);
-  if (found.ok() && tracks(mode)) reads_.AddPoint(key, HashKey(key), version_);
+  uint64_t version = 0;
+  Result<bool> found = GetStored(key, view, value, &version);
+  if (found.ok() && tracks(options.mode)) reads_.AddPoint(key, HashKey(key), version);
   return found;
 }
 
 Status OccTransaction::MultiGet(std::span<const std::string_view> keys,
                                 std::span<PinnedValue> values, std::span<bool> found,
-                                ReadMode mode) {
+                                const ReadOptions& options) {
   CELLAR_TRY(CheckLive());
+  CELLAR_TRY_ASSIGN(View* const view, Own(options.view));
   if (values.size() != keys.size() || found.size() != keys.size()) {
     return InternalError("MultiGet called with outputs of another size");
   }
   if (keys.empty()) return {};
   stats_.reads += keys.size();
-  if (buffer_ == nullptr) {
-    CELLAR_TRY(EnsureSnapshot());
+  const uint64_t seq = view == nullptr ? WriteBuffer::kNewest : view->seq;
+  if (buffer_ == nullptr || seq == 0) {
+    CELLAR_TRY_ASSIGN(const Seen seen, See(view));
     ++stats_.trips;
-    CELLAR_TRY(snapshot_->MultiGet(keys, values, found));
-    if (tracks(mode)) {
-      for (std::string_view key : keys) reads_.AddPoint(key, HashKey(key), version_);
+    CELLAR_TRY(seen.snapshot->MultiGet(keys, values, found));
+    if (tracks(options.mode)) {
+      for (std::string_view key : keys) reads_.AddPoint(key, HashKey(key), seen.version);
     }
     return {};
   }
   std::vector<std::string_view> stored;
   std::vector<size_t> places;
   for (size_t i = 0; i < keys.size(); ++i) {
-    CELLAR_TRY_ASSIGN(const WriteBuffer::Found own, FindOwn(keys[i], &values[i]));
+    CELLAR_TRY_ASSIGN(const WriteBuffer::Found own, FindOwn(keys[i], seq, &values[i]));
     found[i] = own == WriteBuffer::Found::kPut;
     if (own == WriteBuffer::Found::kDeleted) values[i].Reset();
     if (own == WriteBuffer::Found::kNothing) {
@@ -166,15 +241,15 @@ Status OccTransaction::MultiGet(std::span<const std::string_view> keys,
     }
   }
   if (stored.empty()) return {};
-  CELLAR_TRY(EnsureSnapshot());
+  CELLAR_TRY_ASSIGN(const Seen seen, See(view));
   ++stats_.trips;
   std::vector<PinnedValue> got(stored.size());
   const std::unique_ptr<bool[]> there = std::make_unique<bool[]>(stored.size());
-  CELLAR_TRY(snapshot_->MultiGet(stored, got, {there.get(), stored.size()}));
+  CELLAR_TRY(seen.snapshot->MultiGet(stored, got, {there.get(), stored.size()}));
   for (size_t i = 0; i < stored.size(); ++i) {
     values[places[i]] = std::move(got[i]);
     found[places[i]] = there[i];
-    if (tracks(mode)) reads_.AddPoint(stored[i], HashKey(stored[i]), version_);
+    if (tracks(options.mode)) reads_.AddPoint(stored[i], HashKey(stored[i]), seen.version);
   }
   return {};
 }
@@ -182,10 +257,13 @@ Status OccTransaction::MultiGet(std::span<const std::string_view> keys,
 Result<std::unique_ptr<Cursor>> OccTransaction::Scan(std::string_view start, std::string_view end,
                                                      const ScanOptions& options) {
   CELLAR_TRY(CheckLive());
+  CELLAR_TRY_ASSIGN(View* const view, Own(options.view));
   CELLAR_TRY(EndStream());
-  CELLAR_TRY(EnsureSnapshot());
-  return std::unique_ptr<Cursor>(
-      std::make_unique<MergingCursor>(this, start, end, options, tracks(options.mode)));
+  CELLAR_TRY_ASSIGN(const Seen seen, See(view));
+  const uint64_t seq = view != nullptr ? view->seq : (buffer_ == nullptr ? 0 : buffer_->seq());
+  return std::unique_ptr<Cursor>(std::make_unique<MergingCursor>(
+      this, start, end, options,
+      MergingCursor::At{seen.snapshot, seen.version, seq, tracks(options.mode)}));
 }
 
 WriteBuffer& OccTransaction::buffer() {
@@ -242,7 +320,7 @@ Status OccTransaction::Write(WriteKind kind, std::string_view key, std::string_v
     if (exists) return DuplicateKey(key, &duplicate_);
   }
   if (own.footprint_bytes() > engine_->spill_bytes_) {
-    return Spill(false);
+    return Spill();
   }
   return MayStream(key) ? OpenStream() : Status();
 }
@@ -309,7 +387,8 @@ Result<bool> OccTransaction::ExistsBelowBuffer(std::string_view key) {
                       runs_->Find(key, WriteBuffer::kNewest, *buffer_, &value));
     if (own != WriteBuffer::Found::kNothing) return own == WriteBuffer::Found::kPut;
   }
-  return GetStored(key, &value);
+  uint64_t version = 0;
+  return GetStored(key, nullptr, &value, &version);
 }
 
 Status OccTransaction::PutIfAbsent(std::string_view key, std::string_view value) {
@@ -373,6 +452,8 @@ Status OccTransaction::Require(std::string_view key, uint64_t version) {
 Result<LockResult> OccTransaction::Lock(std::span<const std::string_view> keys,
                                         const LockOptions& options) {
   CELLAR_TRY(CheckLive());
+  CELLAR_TRY_ASSIGN(const View* view, Own(options.view));
+  const uint64_t seen = view != nullptr && view->pinned() ? view->version : version_;
   LockResult result;
   result.acquired.resize(keys.size());
   // One order for everybody spares most deadlocks between locks of several keys.
@@ -380,24 +461,27 @@ Result<LockResult> OccTransaction::Lock(std::span<const std::string_view> keys,
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return keys[a] < keys[b]; });
   holds_locks_ = true;
-  uint64_t newest_write = 0;
+  bool changed = false;       // since the view
+  uint64_t newest_write = 0;  // if one is behind the snapshot
   for (const size_t i : order) {
     CELLAR_TRY_ASSIGN(const bool got, engine_->locks_.Acquire(owner_, keys[i], options));
     result.acquired[i] = got;
     if (!got) continue;
     const uint64_t hash = HashKey(keys[i]);
-    if (!engine_->conflicts_.KeyUnchanged(keys[i], hash, version_)) {
+    if (engine_->conflicts_.KeyUnchanged(keys[i], hash, seen)) continue;
+    changed = true;
+    if (seen == version_ || !engine_->conflicts_.KeyUnchanged(keys[i], hash, version_)) {
       newest_write = std::max(newest_write, engine_->conflicts_.newest());
     }
   }
   const bool has_state = snapshot_ != nullptr || read_without_snapshot_;
+  result.snapshot_moved = changed && has_state;
   if (newest_write == 0) return result;
   // The holder may have let go before its commit was published, which ours will wait for.
   engine_->queue_.AwaitApplied(newest_write);
   least_version_ = std::max(least_version_, newest_write);
   if (!has_state) return result;
   CELLAR_TRY(MoveSnapshot(options.move_over_reads));
-  result.snapshot_moved = true;
   return result;
 }
 
@@ -424,6 +508,12 @@ Status OccTransaction::MoveSnapshot(bool over_reads) {
       if (!engine_->conflicts_.Unchanged(reads)) return Refuse();
       reads_.AdvanceTo(version);
     }
+    // What was read is the same in the new snapshot, so its readers may go on in that.
+    for (View* view : views_) {
+      if (!view->pinned()) continue;
+      view->snapshot = snapshot;
+      view->version = version;
+    }
   }
   read_without_snapshot_ = false;
   snapshot_ = std::move(snapshot);
@@ -431,21 +521,28 @@ Status OccTransaction::MoveSnapshot(bool over_reads) {
   return {};
 }
 
+size_t OccTransaction::CountersSince() const {
+  size_t since = savepoints_.empty() ? 0 : savepoints_.back().counters;
+  for (const View* view : views_) since = std::max(since, view->counters);
+  return std::min(since, counters_.size());
+}
+
+bool OccTransaction::SumUp(const CounterChange& change, size_t since, size_t end) {
+  if (change.op != CounterOp::kAdd) return false;
+  for (size_t i = end; i > since; --i) {
+    CounterChange& before = counters_[i - 1];
+    if (before.name != change.name) continue;
+    if (before.op == CounterOp::kDrop) return false;
+    AddCounters(change.values, &before.values);
+    return true;
+  }
+  return false;
+}
+
 Status OccTransaction::ChangeCounter(CounterChange change) {
   CELLAR_TRY(CheckLive());
   if (options_.read_only) return ReadOnly();
-  // What follows the last savepoint is summed up, as far back as the same counter was meant.
-  const size_t since = savepoints_.empty() ? 0 : savepoints_.back().counters;
-  if (change.op == CounterOp::kAdd) {
-    for (size_t i = counters_.size(); i > since; --i) {
-      CounterChange& before = counters_[i - 1];
-      if (before.name != change.name) continue;
-      if (before.op == CounterOp::kDrop) break;
-      AddCounters(change.values, &before.values);
-      return {};
-    }
-  }
-  counters_.push_back(std::move(change));
+  if (!SumUp(change, CountersSince(), counters_.size())) counters_.push_back(std::move(change));
   return {};
 }
 
@@ -461,16 +558,19 @@ Status OccTransaction::DropCounter(std::string_view name) {
   return ChangeCounter({std::string(name), CounterOp::kDrop, {}});
 }
 
-Result<std::optional<CounterValues>> OccTransaction::GetCounter(std::string_view name) {
+Result<std::optional<CounterValues>> OccTransaction::GetCounter(std::string_view name,
+                                                                const ReadView* view) {
   CELLAR_TRY(CheckLive());
-  CELLAR_TRY(EnsureSnapshot());
+  CELLAR_TRY_ASSIGN(View* const own, Own(view));
+  CELLAR_TRY_ASSIGN(const Seen seen, See(own));
   ++stats_.trips;
   const std::unique_ptr<RawCursor> cursor =
-      snapshot_->Scan(name, CounterEnd(name), RawScanOptions());
+      seen.snapshot->Scan(name, CounterEnd(name), RawScanOptions());
   std::vector<uint64_t> versions;
   CELLAR_TRY_ASSIGN(std::optional<CounterValues> sums, SumCounters(name, cursor.get(), &versions));
-  for (const CounterChange& change : counters_) {
-    if (change.name == name) ApplyChange(change, &sums);
+  const size_t end = own == nullptr ? counters_.size() : std::min(own->counters, counters_.size());
+  for (size_t i = 0; i < end; ++i) {
+    if (counters_[i].name == name) ApplyChange(counters_[i], &sums);
   }
   return sums;
 }
@@ -522,12 +622,21 @@ Status OccTransaction::ReleaseSavepoint(SavepointId savepoint) {
 Status OccTransaction::RefreshSnapshot() {
   CELLAR_TRY(CheckLive());
   if (snapshot_ == nullptr && !read_without_snapshot_) return {};
+  // Whose statement began before this one keeps what it would have seen.
+  for (View* view : views_) {
+    if (snapshot_ != nullptr) CELLAR_TRY(See(view).status());
+  }
   return MoveSnapshot(true);
 }
 
-uint64_t OccTransaction::snapshot_version() {
+uint64_t OccTransaction::snapshot_version(const ReadView* view) {
   // An error shows again, and is reported, at the next read.
-  if (live_ && engine_->CheckOpen().ok()) static_cast<void>(EnsureSnapshot().ok());
+  if (!live_ || !engine_->CheckOpen().ok()) return version_;
+  Result<View*> own = Own(view);
+  if (own.ok()) {
+    const Result<Seen> seen = See(*own);
+    if (seen.ok()) return seen->version;
+  }
   return version_;
 }
 
@@ -540,21 +649,27 @@ std::vector<uint64_t> OccTransaction::SpillBounds() const {
   for (const MergingCursor* cursor : cursors_) {
     if (cursor->merges()) add(cursor->seq());
   }
+  for (const View* view : views_) add(view->seq);
   for (const WriteBuffer::RangeDeletion& range : buffer_->range_deletions()) add(range.seq);
   std::sort(bounds.begin(), bounds.end());
   bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
   return bounds;
 }
 
-Status OccTransaction::Spill(bool all) {
+Status OccTransaction::Spill() {
   CELLAR_TRY(EndStream());
   const std::vector<uint64_t> bounds = SpillBounds();
-  if (!all && bounds.size() > kMaxSpillBounds) return {};
   if (runs_ == nullptr) runs_ = std::make_unique<SpillSet>(engine_->storage_.get());
-  for (const uint64_t bound : bounds) {
-    CELLAR_TRY(runs_->Add(*buffer_, spilled_seq_, bound));
-    spilled_seq_ = bound;
+  if (bounds.size() > kMostPlainRuns) {
+    CELLAR_TRY(runs_->AddVersioned(*buffer_, spilled_seq_, bounds.back(), bounds));
+    spilled_seq_ = bounds.back();
     engine_->spilled_runs_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    for (const uint64_t bound : bounds) {
+      CELLAR_TRY(runs_->Add(*buffer_, spilled_seq_, bound));
+      spilled_seq_ = bound;
+      engine_->spilled_runs_.fetch_add(1, std::memory_order_relaxed);
+    }
   }
   buffer_->ClearKeys();
   stats_.spilled_bytes = stats_.bytes;
@@ -662,7 +777,7 @@ Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
   if (spilled) {
     CollectOpenRanges();
     cursors_.clear();
-    status = Spill(true);
+    status = Spill();
     if (status.ok()) status = EnsureSnapshot();
     if (status.ok()) {
       status = runs_->Finish(*snapshot_, *buffer_, &duplicate_, &files, &request.writes);
@@ -715,6 +830,11 @@ void OccTransaction::End() {
   live_ = false;
   if (holds_locks_) engine_->locks_.ReleaseAll(owner_);
   cursors_.clear();
+  for (View* view : views_) {
+    view->transaction = nullptr;
+    view->snapshot.reset();
+  }
+  views_.clear();
   snapshot_.reset();
   runs_.reset();
   buffer_.reset();

@@ -22,9 +22,11 @@ class OccTransaction : public Transaction {
   OccTransaction(OccEngine* engine, const TransactionOptions& options);
   ~OccTransaction() override;
 
-  Result<bool> Get(std::string_view key, PinnedValue* value, ReadMode mode) override;
+  ReadViewPtr OpenView(const ReadView* writes_of) override;
+  Result<bool> WroteSince(std::string_view key, const ReadView& view) override;
+  Result<bool> Get(std::string_view key, PinnedValue* value, const ReadOptions& options) override;
   Status MultiGet(std::span<const std::string_view> keys, std::span<PinnedValue> values,
-                  std::span<bool> found, ReadMode mode) override;
+                  std::span<bool> found, const ReadOptions& options) override;
   Result<std::unique_ptr<Cursor>> Scan(std::string_view start, std::string_view end,
                                        const ScanOptions& options) override;
   Status Put(std::string_view key, std::string_view value) override;
@@ -40,14 +42,15 @@ class OccTransaction : public Transaction {
   Status AddToCounter(std::string_view name, const CounterValues& values) override;
   Status CreateCounter(std::string_view name) override;
   Status DropCounter(std::string_view name) override;
-  Result<std::optional<CounterValues>> GetCounter(std::string_view name) override;
+  Result<std::optional<CounterValues>> GetCounter(std::string_view name,
+                                                  const ReadView* view) override;
   Result<LockResult> Lock(std::span<const std::string_view> keys,
                           const LockOptions& options) override;
   SavepointId Savepoint() override;
   Status RollbackTo(SavepointId savepoint) override;
   Status ReleaseSavepoint(SavepointId savepoint) override;
   Status RefreshSnapshot() override;
-  uint64_t snapshot_version() override;
+  uint64_t snapshot_version(const ReadView* view) override;
   TransactionStats stats() const override { return stats_; }
   Result<uint64_t> Commit(const CommitOptions& options) override;
   Result<uint64_t> Commit() override { return Commit(CommitOptions{options_.durable}); }
@@ -55,6 +58,28 @@ class OccTransaction : public Transaction {
 
  private:
   friend class MergingCursor;
+
+  // What ReadView is here. While the transaction lives it knows its views: their sequence numbers
+  // are bounds of runs, and places in counters_ that sums must not cross.
+  struct View final : ReadView {
+    View(OccTransaction* owner, uint64_t own_seq, size_t counter_changes)
+        : transaction(owner), seq(own_seq), counters(counter_changes) {}
+    ~View() override {
+      if (transaction != nullptr) transaction->CloseView(this);
+    }
+    bool pinned() const { return snapshot != nullptr; }
+
+    OccTransaction* transaction;                     // null once that has ended
+    const uint64_t seq;                              // own writes with greater numbers do not show
+    const size_t counters;                           // nor do later changes of counters
+    std::shared_ptr<const SnapshotReader> snapshot;  // null before the first read
+    uint64_t version = 0;                            // of the snapshot
+  };
+  // One state of the store, and its version.
+  struct Seen {
+    const std::shared_ptr<const SnapshotReader>& snapshot;
+    uint64_t version;
+  };
 
   struct Mark {
     SavepointId id;
@@ -65,6 +90,13 @@ class OccTransaction : public Transaction {
 
   bool tracks(ReadMode mode) const { return (tracking_ || holds_) && mode == ReadMode::kTracked; }
   Status CheckLive() const;
+  // The view as this class knows it; null for null. Error: it is another transaction's.
+  Result<View*> Own(const ReadView* view) const;
+  void CloseView(View* view);
+  // What reads at the view see of the store; pins it.
+  Result<Seen> See(View* view);
+  // The changes of counters from here on may be summed up: no savepoint or view parts them.
+  size_t CountersSince() const;
   // From here on reads see one state.
   Status EnsureSnapshot();
   // The error that asks for a rerun, once that would see what has changed.
@@ -73,21 +105,24 @@ class OccTransaction : public Transaction {
   void EnsureVersion();
   void SetVersion(uint64_t version);
 
-  Result<bool> GetStored(std::string_view key, PinnedValue* value);
-  // The own write of a key, if any.
-  Result<WriteBuffer::Found> FindOwn(std::string_view key, PinnedValue* value);
+  // *version: of the state that was read.
+  Result<bool> GetStored(std::string_view key, View* view, PinnedValue* value, uint64_t* version);
+  // The own write of a key that a view at `seq` holds, if any.
+  Result<WriteBuffer::Found> FindOwn(std::string_view key, uint64_t seq, PinnedValue* value);
   // Whether the key exists for a write that is about to replace an unproven one.
   Result<bool> ExistsBelowBuffer(std::string_view key);
 
   Status ProveRange(std::string_view start, std::string_view end);
 
   Status ChangeCounter(CounterChange change);
+  // Adds to an earlier change of the same counter, if one at or behind `since` can take it.
+  bool SumUp(const CounterChange& change, size_t since, size_t end);
 
   WriteBuffer& buffer();
   Status CheckWrite(std::string_view key, size_t value_bytes);
   Status Write(WriteKind kind, std::string_view key, std::string_view value);
-  // Moves the buffer's keys to runs; may leave them where they are unless `all` must go.
-  Status Spill(bool all);
+  // Moves the buffer's keys to runs.
+  Status Spill();
   // Large ascending writes that nobody else waits for go straight to a file; see Write.
   bool MayStream(std::string_view key);
   Status OpenStream();
@@ -140,6 +175,7 @@ class OccTransaction : public Transaction {
   std::vector<Mark> savepoints_;
   SavepointId next_savepoint_ = 1;
   std::vector<MergingCursor*> cursors_;
+  std::vector<View*> views_;  // open ones
   std::string duplicate_;
   TransactionStats stats_;
   const uint64_t owner_;

@@ -9,11 +9,38 @@ constexpr size_t kSourceBlockBytes = 64 << 10;
 
 }  // namespace
 
+RunSource::RunSource(const SpillRun& run, bool deletes, Range range, RawScanOptions options,
+                     uint64_t seq)
+    : run_(run), deletes_(deletes), seq_(std::min(seq, run.last_seq)) {
+  // The versions are in the values.
+  options.keys_only &= !run.versioned;
+  cursor_ = (deletes ? run.deletes : run.puts)->Scan(range.start, range.end, options);
+}
+
 Status RunSource::Refill() {
   next_ = 0;
   CELLAR_TRY_ASSIGN(const bool more, cursor_->NextBlock(kSourceBlockBytes, 0, &block_));
   if (!more) block_.Clear();
   return {};
+}
+
+Status RunSource::Step() {
+  ++ordinal_;
+  return ++next_ < block_.size() ? Status() : Refill();
+}
+
+Status RunSource::Settle() {
+  while (run_.versioned && valid()) {
+    CELLAR_TRY_ASSIGN(const bool any, FindVersion(block_.value(next_), seq_, &version_));
+    if (any) break;
+    CELLAR_TRY(Step());
+  }
+  return {};
+}
+
+bool RunSource::unproven() const {
+  if (run_.versioned) return version_.kind == WriteKind::kPutIfAbsent;
+  return !deletes_ && run_.has_unproven && run_.unproven[ordinal_];
 }
 
 OwnCursor::OwnCursor(const WriteBuffer* buffer, const SpillSet* runs, std::string_view start,
@@ -36,13 +63,12 @@ Status OwnCursor::Start() {
   if (runs_ != nullptr) {
     for (const std::unique_ptr<SpillRun>& at : runs_->runs()) {
       const SpillRun& run = *at;
-      if (run.last_seq > options_.seq) break;
+      if ((run.versioned ? run.first_seq : run.last_seq) > options_.seq) break;
       const RawScanOptions scan{.reverse = options_.reverse, .keys_only = options_.keys_only};
       for (const bool deletes : {false, true}) {
-        SpillFile* file = deletes ? run.deletes.get() : run.puts.get();
-        if (file == nullptr) continue;
-        sources_.push_back(
-            std::make_unique<RunSource>(file->Scan(start_, end_, scan), deletes, run.last_seq));
+        if ((deletes ? run.deletes : run.puts) == nullptr) continue;
+        sources_.push_back(std::make_unique<RunSource>(run, deletes, RunSource::Range{start_, end_},
+                                                       scan, options_.seq));
         CELLAR_TRY(sources_.back()->Start());
         if (sources_.back()->valid()) heap_.push_back(sources_.back().get());
       }
@@ -57,7 +83,7 @@ Status OwnCursor::Start() {
 bool OwnCursor::SourceBefore(const RunSource* a, const RunSource* b) const {
   const int order = a->key().compare(b->key());
   if (order != 0) return options_.reverse ? order > 0 : order < 0;
-  return a->last_seq > b->last_seq;
+  return a->last_seq() > b->last_seq();
 }
 
 // Moves node_ to the first place from at_ on that the view holds.
@@ -96,8 +122,8 @@ Status OwnCursor::Settle() {
     run_key_ = run->key();
     key_ = run_key_;
     value_ = run->value();
-    deleted_ = run->deletes || (buffer_->HasRangeDeletions() &&
-                                buffer_->RangeDeleted(key_, run->last_seq - 1, options_.seq));
+    deleted_ = run->deleted() || (buffer_->HasRangeDeletions() &&
+                                  buffer_->RangeDeleted(key_, run->seq(), options_.seq));
   } else {
     state_ = State::kEnd;
   }

@@ -12,33 +12,51 @@
 
 namespace cellar::kv {
 
-// One source of a merge: a file of a run. One thread at a time.
+// One source of a merge: a file of a run, as a view at `seq` sees it. One thread at a time; the run
+// outlives it.
 class RunSource {
  public:
-  RunSource(std::unique_ptr<RawCursor> cursor, bool deletes, uint64_t last_seq)
-      : last_seq(last_seq), deletes(deletes), cursor_(std::move(cursor)) {}
+  struct Range {
+    std::string_view start, end;
+  };
+  // Of a file of the run, that of its puts or of its deletions.
+  RunSource(const SpillRun& run, bool deletes, Range range, RawScanOptions options,
+            uint64_t seq = WriteBuffer::kNewest);
 
-  Status Start() { return Refill(); }
+  Status Start() {
+    CELLAR_TRY(Refill());
+    return Settle();
+  }
   bool valid() const { return next_ < block_.size(); }
   std::string_view key() const { return block_.key(next_); }
-  std::string_view value() const { return block_.value(next_); }
-  uint64_t ordinal() const { return ordinal_; }  // of the pair within the scan
+  std::string_view value() const { return run_.versioned ? version_.value : block_.value(next_); }
+  bool deleted() const { return run_.versioned ? version_.kind == WriteKind::kDelete : deletes_; }
+  // Is still to be looked for in the snapshot.
+  bool unproven() const;
+  // Range deletions with greater numbers came after this write ..
+  uint64_t seq() const { return run_.versioned ? version_.seq : run_.last_seq - 1; }
+  // .. and those up to this one before it.
+  uint64_t first_seq() const { return run_.versioned ? version_.seq : run_.first_seq; }
+  uint64_t last_seq() const { return run_.last_seq; }  // of its run
   Status Next() {
-    ++ordinal_;
-    if (++next_ < block_.size()) return {};
-    return Refill();
+    CELLAR_TRY(Step());
+    return Settle();
   }
-
-  const uint64_t last_seq;  // of its run
-  const bool deletes;
 
  private:
   Status Refill();
+  Status Step();
+  // Of a versioned run: goes on to the first key that the view has a version of.
+  Status Settle();
 
+  const SpillRun& run_;
+  const bool deletes_;
+  const uint64_t seq_;
   std::unique_ptr<RawCursor> cursor_;
   Block block_;
   size_t next_ = 0;
-  uint64_t ordinal_ = 0;
+  uint64_t ordinal_ = 0;  // of the pair within the scan
+  RunVersion version_;
 };
 
 // The view at `seq` between two bounds, upwards or downwards. The buffer must not change while it

@@ -1,6 +1,7 @@
 #include "cellar/kv/spill.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "cellar/base/sqlstate.h"
@@ -12,6 +13,7 @@ namespace {
 
 // Bit positions from one 64-bit hash: seven of them suit ten bits a key.
 constexpr int kFilterProbes = 7;
+constexpr size_t kFilterBlockBytes = 64 << 10;
 
 }  // namespace
 
@@ -37,16 +39,43 @@ Status DuplicateKey(std::string_view key, std::string* duplicate) {
   return SqlError(Code::kConstraint, sqlstate::kUniqueViolation, "key exists already");
 }
 
+void AppendVersion(const RunVersion& version, std::string* list) {
+  const auto kind = static_cast<char>(version.kind);
+  const auto bytes = static_cast<uint32_t>(version.value.size());
+  list->append(reinterpret_cast<const char*>(&version.seq), sizeof(version.seq));
+  list->push_back(kind);
+  list->append(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
+  list->append(version.value);
+}
+
+Result<bool> FindVersion(std::string_view list, uint64_t seq, RunVersion* version) {
+  constexpr size_t kHead = sizeof(uint64_t) + 1 + sizeof(uint32_t);
+  while (!list.empty()) {
+    uint32_t bytes = 0;
+    if (list.size() >= kHead)
+      std::memcpy(&bytes, list.data() + kHead - sizeof(bytes), sizeof(bytes));
+    if (list.size() < kHead + bytes) return CorruptionError("a spill file has a broken version");
+    std::memcpy(&version->seq, list.data(), sizeof(version->seq));
+    version->kind = static_cast<WriteKind>(list[sizeof(uint64_t)]);
+    version->value = list.substr(kHead, bytes);
+    if (version->seq <= seq) return true;
+    list.remove_prefix(kHead + bytes);
+  }
+  return false;
+}
+
 Result<bool> SpillRun::MayContain(uint64_t hash) {
   if (!filter.has_value()) {
     KeyFilter made(put_count + delete_count);
     for (SpillFile* file : {puts.get(), deletes.get()}) {
       if (file == nullptr) continue;
-      RunSource source(file->Scan({}, {}, {.keys_only = true, .fill_cache = false}), false, 0);
-      CELLAR_TRY(source.Start());
-      while (source.valid()) {
-        made.Add(HashKey(source.key()));
-        CELLAR_TRY(source.Next());
+      const std::unique_ptr<RawCursor> cursor =
+          file->Scan({}, {}, {.keys_only = true, .fill_cache = false});
+      Block block;
+      while (true) {
+        CELLAR_TRY_ASSIGN(const bool more, cursor->NextBlock(kFilterBlockBytes, 0, &block));
+        if (!more) break;
+        for (size_t i = 0; i < block.size(); ++i) made.Add(HashKey(block.key(i)));
       }
     }
     filter = std::move(made);
@@ -57,6 +86,39 @@ Result<bool> SpillRun::MayContain(uint64_t hash) {
 Status SpillSet::Add(const WriteBuffer& buffer, uint64_t after_seq, uint64_t last_seq) {
   CELLAR_TRY(Open(buffer, after_seq, last_seq));
   return Close();
+}
+
+Status SpillSet::AddVersioned(const WriteBuffer& buffer, uint64_t after_seq, uint64_t last_seq,
+                              std::span<const uint64_t> bounds) {
+  auto run = std::make_unique<SpillRun>();
+  run->first_seq = after_seq + 1;
+  run->last_seq = last_seq;
+  run->versioned = true;
+  CELLAR_TRY_ASSIGN(const std::unique_ptr<SpillWriter> writer, storage_->NewSpillFile());
+  std::string list;
+  for (auto at = buffer.Begin(); at != buffer.End(); at = buffer.Next(at)) {
+    list.clear();
+    const WriteBuffer::Node* node = buffer.At(at, last_seq);
+    uint64_t newer = UINT64_MAX;  // the number of the version kept last
+    for (; node != nullptr && node->seq > after_seq; node = node->older) {
+      // Is there a view that sees this one and not the newer?
+      const auto view = std::lower_bound(bounds.begin(), bounds.end(), node->seq);
+      if (newer != UINT64_MAX && (view == bounds.end() || *view >= newer)) continue;
+      AppendVersion({node->seq, node->kind, node->value()}, &list);
+      newer = node->seq;
+    }
+    if (list.empty()) continue;
+    const std::string_view key = buffer.At(at)->key();
+    CELLAR_TRY(writer->Put(key, list));
+    if (run->put_count++ == 0) run->first = key;
+    run->last = key;
+    if (IsSystemKey(key)) run->system_keys.emplace_back(key);
+  }
+  if (run->put_count == 0) return {};
+  CELLAR_TRY_ASSIGN(run->puts, writer->Finish());
+  runs_.push_back(std::move(run));
+  ++generation_;
+  return {};
 }
 
 Status SpillSet::Open(const WriteBuffer& buffer, uint64_t after_seq, uint64_t last_seq) {
@@ -117,7 +179,30 @@ Result<WriteBuffer::Found> SpillSet::Find(std::string_view key, uint64_t seq,
   const uint64_t hash = HashKey(key);
   for (auto it = runs_.rbegin(); it != runs_.rend(); ++it) {
     SpillRun& run = **it;
-    if (run.last_seq > seq || key < run.first || key > run.last) continue;
+    if ((run.versioned ? run.first_seq : run.last_seq) > seq || key < run.first || key > run.last) {
+      continue;
+    }
+    if (run.versioned) {
+      CELLAR_TRY_ASSIGN(const bool may, run.MayContain(hash));
+      RunVersion version;
+      PinnedValue list;
+      CELLAR_TRY_ASSIGN(bool found, may ? run.puts->Get(key, &list) : Result<bool>(false));
+      if (found) {
+        CELLAR_TRY_ASSIGN(found, FindVersion(list.view(), std::min(seq, run.last_seq), &version));
+      }
+      // Deletions of ranges that are younger than the run may hide older runs as well.
+      if (buffer.HasRangeDeletions() &&
+          buffer.RangeDeleted(key, found ? version.seq : run.last_seq, seq)) {
+        return WriteBuffer::Found::kDeleted;
+      }
+      if (!found) continue;
+      if (version.kind == WriteKind::kDelete) {
+        value->Reset();
+        return WriteBuffer::Found::kDeleted;
+      }
+      value->Assign(version.value);
+      return WriteBuffer::Found::kPut;
+    }
     if (buffer.HasRangeDeletions() && buffer.RangeDeleted(key, run.last_seq - 1, seq)) {
       return WriteBuffer::Found::kDeleted;
     }
@@ -141,10 +226,41 @@ Result<WriteBuffer::Found> SpillSet::Find(std::string_view key, uint64_t seq,
   return WriteBuffer::Found::kNothing;
 }
 
+Result<bool> SpillSet::WroteSince(std::string_view key, uint64_t seq) {
+  const uint64_t hash = HashKey(key);
+  PinnedValue value;
+  for (auto it = runs_.rbegin(); it != runs_.rend() && (*it)->last_seq > seq; ++it) {
+    SpillRun& run = **it;
+    if (key < run.first || key > run.last) continue;
+    CELLAR_TRY_ASSIGN(const bool may, run.MayContain(hash));
+    if (!may) continue;
+    if (run.versioned) {
+      CELLAR_TRY_ASSIGN(bool found, run.puts->Get(key, &value));
+      RunVersion version;
+      if (found) {
+        CELLAR_TRY_ASSIGN(found, FindVersion(value.view(), run.last_seq, &version));
+      }
+      if (found) return version.seq > seq;
+      continue;
+    }
+    for (SpillFile* file : {run.puts.get(), run.deletes.get()}) {
+      if (file == nullptr) continue;
+      CELLAR_TRY_ASSIGN(const bool found, file->Get(key, &value));
+      if (found) return true;
+    }
+  }
+  return false;
+}
+
 void SpillSet::RollbackTo(uint64_t seq) {
   while (!runs_.empty() && runs_.back()->last_seq > seq) {
-    runs_.pop_back();
     ++generation_;
+    SpillRun& run = *runs_.back();
+    if (run.versioned && run.first_seq <= seq) {
+      run.last_seq = seq;
+      break;
+    }
+    runs_.pop_back();
   }
 }
 
@@ -189,10 +305,10 @@ Result<bool> PresenceProbe::Contains(std::string_view key) {
 Status SpillSet::Prove(SpillRun* run, const SnapshotReader& base, const WriteBuffer& buffer,
                        std::string* duplicate) {
   PresenceProbe probe(base, run->last, &trips_);
-  RunSource source(run->puts->Scan({}, {}, {.keys_only = true, .fill_cache = false}), false, 0);
+  RunSource source(*run, false, {}, {.keys_only = true, .fill_cache = false});
   CELLAR_TRY(source.Start());
   while (source.valid()) {
-    if (run->unproven[source.ordinal()] &&
+    if (source.unproven() &&
         !(buffer.HasRangeDeletions() && buffer.RangeDeleted(source.key(), 0, run->first_seq))) {
       CELLAR_TRY_ASSIGN(const bool present, probe.Contains(source.key()));
       if (present) return DuplicateKey(source.key(), duplicate);
@@ -236,7 +352,8 @@ Status SpillSet::Finish(const SnapshotReader& base, const WriteBuffer& buffer,
     for (; end < sorted.size() && sorted[end]->first <= last; ++end) {
       last = std::max(last, sorted[end]->last);
     }
-    if (end == i + 1 && sorted[i]->deletes == nullptr && !MayBeCut(buffer, *sorted[i])) {
+    if (end == i + 1 && !sorted[i]->versioned && sorted[i]->deletes == nullptr &&
+        !MayBeCut(buffer, *sorted[i])) {
       if (sorted[i]->has_unproven) CELLAR_TRY(Prove(sorted[i], base, buffer, duplicate));
       files->push_back(std::move(sorted[i]->puts));
     } else {
@@ -266,28 +383,23 @@ struct Fate {
 Status SpillSet::Merge(std::span<SpillRun* const> runs, const SnapshotReader& base,
                        const WriteBuffer& buffer, std::string* duplicate,
                        std::vector<std::unique_ptr<SpillFile>>* files) {
-  struct Input {
-    SpillRun* run;
-    std::unique_ptr<RunSource> source;
-  };
-  std::vector<Input> inputs;
+  std::vector<std::unique_ptr<RunSource>> inputs;
   for (SpillRun* run : runs) {
     for (const bool deletes : {false, true}) {
-      SpillFile* file = deletes ? run->deletes.get() : run->puts.get();
-      if (file == nullptr) continue;
-      inputs.push_back({run, std::make_unique<RunSource>(file->Scan({}, {}, {.fill_cache = false}),
-                                                         deletes, run->last_seq)});
-      CELLAR_TRY(inputs.back().source->Start());
+      if ((deletes ? run->deletes : run->puts) == nullptr) continue;
+      inputs.push_back(std::make_unique<RunSource>(*run, deletes, RunSource::Range{},
+                                                   RawScanOptions{.fill_cache = false}));
+      CELLAR_TRY(inputs.back()->Start());
     }
   }
   // A heap with the least key on top, the oldest run first among equals.
-  const auto after = [](const Input* a, const Input* b) {
-    const int order = a->source->key().compare(b->source->key());
-    return order != 0 ? order > 0 : a->source->last_seq > b->source->last_seq;
+  const auto after = [](const RunSource* a, const RunSource* b) {
+    const int order = a->key().compare(b->key());
+    return order != 0 ? order > 0 : a->last_seq() > b->last_seq();
   };
-  std::vector<Input*> heap;
-  for (Input& input : inputs) {
-    if (input.source->valid()) heap.push_back(&input);
+  std::vector<RunSource*> heap;
+  for (const std::unique_ptr<RunSource>& input : inputs) {
+    if (input->valid()) heap.push_back(input.get());
   }
   std::make_heap(heap.begin(), heap.end(), after);
 
@@ -298,27 +410,26 @@ Status SpillSet::Merge(std::span<SpillRun* const> runs, const SnapshotReader& ba
   const bool cut = buffer.HasRangeDeletions();
   Fate fate;
   while (!heap.empty()) {
-    fate.key = heap.front()->source->key();
+    fate.key = heap.front()->key();
     fate.known = fate.exists = false;
     fate.seq = 0;
-    while (!heap.empty() && heap.front()->source->key() == fate.key) {
+    while (!heap.empty() && heap.front()->key() == fate.key) {
       std::pop_heap(heap.begin(), heap.end(), after);
-      Input* input = heap.back();
-      RunSource* source = input->source.get();
-      if (cut && buffer.RangeDeleted(fate.key, fate.seq, input->run->first_seq)) {
+      RunSource* source = heap.back();
+      if (cut && buffer.RangeDeleted(fate.key, fate.seq, source->first_seq())) {
         fate.known = true;
         fate.exists = false;
       }
-      if (!source->deletes && input->run->has_unproven && input->run->unproven[source->ordinal()]) {
+      if (source->unproven()) {
         if (!fate.known) {
           CELLAR_TRY_ASSIGN(fate.exists, probe.Contains(fate.key));
         }
         if (fate.exists) return DuplicateKey(fate.key, duplicate);
       }
       fate.known = true;
-      fate.seq = input->run->last_seq - 1;  // a range deletion may be the last of the run's bounds
-      fate.exists = !source->deletes;
-      fate.deleted = source->deletes;
+      fate.seq = source->seq();  // a range deletion may be the last of the run's bounds
+      fate.exists = !source->deleted();
+      fate.deleted = source->deleted();
       fate.value = source->value();
       CELLAR_TRY(source->Next());
       if (source->valid()) {

@@ -2,10 +2,14 @@
 //
 // Invariants:
 //   1. Runs are disjoint in sequence numbers and in ascending order of them; all are older than the
-//      write buffer. A cursor or savepoint at s either contains a run wholly or not at all.
-//   2. A run's puts and deletions lie in two files, since a reader of one file does not see
+//      write buffer. A view (of a statement, a cursor or a savepoint) at s contains a plain run
+//      wholly or not at all.
+//   2. A plain run's puts and deletions lie in two files, since a reader of one file does not see
 //      tombstones; no key is in both. Range deletions stay in the write buffer, and their
 //      sequence numbers are bounds of runs.
+//   3. Where many views would cut the writes into many small runs, they become one versioned run:
+//      a file in which each key has all the versions that some view needs, newest first. Such a
+//      view contains the versions up to its s.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +24,7 @@
 
 #include "cellar/kv/conflict_index.h"
 #include "cellar/kv/storage.h"
+#include "cellar/kv/write_buffer.h"
 
 namespace cellar::kv {
 
@@ -34,8 +39,23 @@ class KeyFilter {
   std::vector<uint64_t> words_;
 };
 
+// One version of a key. In a versioned run the value of a key is a list of these, newest first:
+// u64 seq, u8 kind, u32 length and the value's bytes, in the machine's byte order, as nobody but
+// this process reads them.
+struct RunVersion {
+  uint64_t seq = 0;
+  WriteKind kind = WriteKind::kPut;
+  std::string_view value;
+};
+void AppendVersion(const RunVersion& version, std::string* list);
+// The newest version with version.seq <= seq, borrowed from `list`; false if there is none. Errors:
+// kCorruption.
+Result<bool> FindVersion(std::string_view list, uint64_t seq, RunVersion* version);
+
 struct SpillRun {
+  // Of a versioned run, rolling back lowers last_seq: younger versions are there no more.
   uint64_t first_seq = 0, last_seq = 0;
+  bool versioned = false;                // then `puts` has all keys
   std::string first, last;               // keys
   std::vector<std::string> system_keys;  // those that begin with 00
   std::unique_ptr<SpillFile> puts, deletes;
@@ -64,7 +84,10 @@ class SpillSet {
   // Writes the keys of the buffer's view at `last_seq`, without what a view at `after_seq` holds,
   // as one run.
   Status Add(const WriteBuffer& buffer, uint64_t after_seq, uint64_t last_seq);
-  // The same, but more writes may follow with Append until Close ends the run. Meanwhile no other
+  // The same as one versioned run. `bounds`: the views' sequence numbers, ascending.
+  Status AddVersioned(const WriteBuffer& buffer, uint64_t after_seq, uint64_t last_seq,
+                      std::span<const uint64_t> bounds);
+  // As Add, but more writes may follow with Append until Close ends the run. Meanwhile no other
   // calls but these, and the buffer must have no younger writes.
   Status Open(const WriteBuffer& buffer, uint64_t after_seq, uint64_t last_seq);
   bool is_open() const { return open_ != nullptr; }
@@ -77,6 +100,8 @@ class SpillSet {
   // Range deletions are those of `buffer`.
   Result<WriteBuffer::Found> Find(std::string_view key, uint64_t seq, const WriteBuffer& buffer,
                                   PinnedValue* value);
+  // Is there a write of `key` in runs that a view at `seq` does not contain?
+  Result<bool> WroteSince(std::string_view key, uint64_t seq);
   void RollbackTo(uint64_t seq);
   // Calls to the snapshot that Finish has made.
   uint64_t trips() const { return trips_; }

@@ -444,6 +444,7 @@ Status Session::Impl::StartPortal(Portal* portal) {
   environment.lock_timeout_ms = settings.hot().lock_timeout_ms;
   environment.serializable = settings.hot().isolation == "serializable";
   environment.memory_limit_bytes = db->options.memory_limit_bytes;
+  environment.batch_rows = db->options.batch_rows;
   if (prepared.spare != nullptr && prepared.spare->plan() == prepared.plan.get()) {
     portal->execution = std::move(prepared.spare);
     CELLAR_TRY(portal->execution->Restart(environment));

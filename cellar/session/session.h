@@ -90,8 +90,9 @@ struct DatabaseOptions {
   bool read_only = false;
   bool durable_commits = true;                    // default of synchronous_commit
   size_t memory_limit_bytes = size_t{256} << 20;  // one sort, hash or buffer
-  std::string table_layout;  // default of default_table_layout; empty: the built-in one
-  std::string seal;          // default of cellar.seal: auto, off, always; empty: auto
+  std::string table_layout;        // default of default_table_layout; empty: the built-in one
+  std::string seal;                // default of cellar.seal: auto, off, always; empty: auto
+  size_t batch_rows = kBatchRows;  // see sql::ExecEnvironment; fewer is for tests
 };
 
 class Database;

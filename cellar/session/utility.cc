@@ -343,6 +343,10 @@ Status Session::Impl::DeclareCursor(const ast::DeclareCursorStmt& statement,
   environment.cascades = this;
   environment.lock_timeout_ms = settings.GetInt("lock_timeout");
   environment.memory_limit_bytes = db->options.memory_limit_bytes;
+  environment.batch_rows = db->options.batch_rows;
+  // It shows what is there now, however late its first row is fetched.
+  CELLAR_TRY_ASSIGN(environment.view, transaction->access->OpenView());
+  static_cast<void>(transaction->kv->snapshot_version(environment.view.get()));
   CELLAR_TRY_ASSIGN(portal->execution, sql::Execution::Open(target->plan, environment));
   portal->started = true;
   portals[statement.name] = std::move(portal);

@@ -36,6 +36,12 @@ Result<std::unique_ptr<session::Database>> OpenDatabase(const StoreOptions& opti
   database.memory_limit_bytes = options.statement_memory_bytes;
   database.table_layout = OrEnvironment(options.table_layout, "CELLAR_DEFAULT_TABLE_LAYOUT");
   database.seal = OrEnvironment(options.seal, "CELLAR_SEAL");
+  // Of tests: what statements answer does not depend on it.
+  const std::string batch_rows = OrEnvironment("", "CELLAR_BATCH_ROWS");
+  if (!batch_rows.empty()) {
+    const size_t rows = std::strtoul(batch_rows.c_str(), nullptr, 10);
+    database.batch_rows = std::clamp<size_t>(rows, 1, kBatchRows);
+  }
   Result<std::unique_ptr<session::Database>> opened =
       session::Database::Open(std::move(engine), database);
   if (opened.ok() && options.cache_bytes != 0) {

@@ -55,6 +55,24 @@ void Access::set_format(const FormatSettings& settings) { impl_->context.format 
 const AccessStats& Access::stats() const { return impl_->context.stats; }
 kv::Transaction* Access::transaction() const { return impl_->context.transaction; }
 
+Result<kv::ReadViewPtr> Access::OpenView() {
+  CELLAR_TRY(impl_->context.FlushBulk());
+  return impl_->context.transaction->OpenView();
+}
+
+Status Access::WroteSince(const TableDescriptor& table, std::span<const std::string_view> refs,
+                          const kv::ReadView& view, std::vector<uint8_t>* wrote) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(table));
+  wrote->assign(refs.size(), 0);
+  std::string key;
+  for (size_t i = 0; i < refs.size(); ++i) {
+    key.clear();
+    AppendRowKey(compiled->primary(), refs[i], &key);
+    CELLAR_TRY_ASSIGN((*wrote)[i], impl_->context.transaction->WroteSince(key, view));
+  }
+  return Status();
+}
+
 Result<std::unique_ptr<Reader>> Access::Scan(ScanSpec spec) {
   if (impl_->limits != nullptr) CELLAR_TRY(impl_->Admit(*spec.table, false));
   TablePtr table = spec.table;
@@ -87,7 +105,7 @@ class Looker {
       CELLAR_TRY_ASSIGN(rows, compiled->Scan(compiled->primary().index->id, spec_.columns,
                                              spec_.with_row_ref, ScanBytes::kCopy));
     }
-    EntrySet entries(context_, spec_.table.get(), codec_, rows);
+    EntrySet entries(context_, spec_.table.get(), spec_.view, codec_, rows);
     CELLAR_TRY(SortKeys());
     const bool whole =
         codec_->index().unique && keys_.num_columns() == codec_->index().key_columns.size();
@@ -164,13 +182,13 @@ class Looker {
     }));
     std::vector<std::string_view> points;
     for (const KeyItem& item : items_) points.push_back(item.start);
-    if (spec_.lock_rows && primary) CELLAR_TRY(LockPoints(&points, &groups));
+    if (spec_.lock_rows && primary) CELLAR_TRY(LockPoints(&points, &groups, entries));
     if (primary) {
       for (size_t i = 0; i < points.size(); ++i) AddEntry(points[i], {}, groups[i], entries);
       return entries->FetchPrimary();
     }
     std::vector<uint8_t> found;
-    CELLAR_TRY(context_->MultiGet(points, &pins_, &found));
+    CELLAR_TRY(context_->MultiGet(points, spec_.view.get(), &pins_, &found));
     for (size_t i = 0; i < points.size(); ++i) {
       if (found[i]) AddEntry(points[i], pins_[i].view(), groups[i], entries);
     }
@@ -178,8 +196,10 @@ class Looker {
   }
 
   Status LockPoints(std::vector<std::string_view>* points,
-                    std::vector<std::pair<size_t, size_t>>* groups) {
-    CELLAR_TRY_ASSIGN(std::vector<bool> acquired, LockKeys(context_, spec_, *points));
+                    std::vector<std::pair<size_t, size_t>>* groups, EntrySet* entries) {
+    kv::ReadViewPtr view;
+    CELLAR_TRY_ASSIGN(std::vector<bool> acquired, LockKeys(context_, spec_, *points, &view));
+    entries->ReadAt(std::move(view));
     size_t kept = 0;
     for (size_t i = 0; i < points->size(); ++i) {
       if (!acquired[i]) continue;
@@ -204,6 +224,7 @@ class Looker {
       ScanSpec keys_of;
       keys_of.table = spec_.table;
       keys_of.index = spec_.index;
+      keys_of.view = spec_.view;
       keys_of.with_row_ref = true;
       CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
                         OpenRangeScan(context_, std::move(keys_of), {std::move(item)}));
@@ -239,6 +260,7 @@ class Looker {
         items_.push_back(std::move(item));
         kv::ScanOptions options;
         options.keys_only = codec_->keys_only(needs_ref);
+        options.view = spec_.view.get();
         CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
                           context_->transaction->Scan(range.start, range.end, options));
         kv::Block block;
@@ -331,7 +353,8 @@ Status Access::Fetch(const TablePtr& table, std::span<const std::string_view> re
   for (size_t i = 0; i < refs.size(); ++i) keys.push_back(row_keys[i]);
   std::vector<StoredRow> rows;
   RowFetcher fetcher;
-  CELLAR_TRY(fetcher.Fetch(context, *compiled, keys, &rows, found, WantedValues::Of(columns)));
+  CELLAR_TRY(
+      fetcher.Fetch(context, *compiled, keys, nullptr, &rows, found, WantedValues::Of(columns)));
   size_t present = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (!(*found)[i]) continue;
@@ -366,14 +389,19 @@ Status Access::Insert(const TablePtr& table, RowBatch* rows, const ConflictPolic
 }
 
 Status Access::Update(const TablePtr& table, std::span<const std::string_view> refs,
-                      const RowBatch& old_rows, const RowBatch& new_rows) {
+                      const RowBatch& old_rows, const RowBatch& new_rows,
+                      std::vector<uint8_t>* set_aside) {
   if (impl_->limits != nullptr) CELLAR_TRY(impl_->Admit(*table, true));
-  CELLAR_TRY(UpdateRows(&impl_->context, table, refs, old_rows, new_rows));
+  CELLAR_TRY(UpdateRows(&impl_->context, table, refs, old_rows, new_rows, set_aside));
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
   const auto count = static_cast<int64_t>(refs.size());
   const int64_t grown = ValueBytes(new_rows, nullptr) - ValueBytes(old_rows, nullptr);
   CELLAR_TRY(CountUpdated(impl_->context.transaction, *compiled, count, grown));
   return impl_->NoteWrite(*table, count, grown > 0);
+}
+
+Status Access::PutMoved(const TablePtr& table, RowBatch* rows) {
+  return InsertRows(&impl_->context, table, rows, ConflictPolicy(), nullptr);
 }
 
 Status Access::Delete(const TablePtr& table, std::span<const std::string_view> refs,

@@ -28,6 +28,8 @@ using catalog::TableDescriptor;
 using catalog::TablePtr;
 using codec::ColumnId;
 using codec::IndexId;
+using kv::ReadView;
+using kv::ReadViewPtr;
 
 // One end of a range on the key column that follows a span's equal columns.
 struct Bound {
@@ -58,7 +60,10 @@ struct ColumnFilter {
 
 struct ScanSpec {
   TablePtr table;
-  IndexId index;                  // a public index of the table
+  IndexId index;  // a public index of the table
+  // What is read, and all that is read for it: the rows of entries, pages, long values. Null: the
+  // transaction as it is when the scan is opened.
+  kv::ReadViewPtr view;
   std::vector<Span> spans;        // disjoint, in index order (reverse order when `reverse`); empty:
                                   // nothing. Use {Span{}} for the whole index.
   std::vector<ColumnId> columns;  // wanted, in the order of the result batch's columns
@@ -175,6 +180,13 @@ class Access {
   // Null: no limits. Outlives the Access.
   void set_limits(UsageLimits* limits);
 
+  // A view of the transaction as it is now; what a bulk load has taken shows in it.
+  Result<kv::ReadViewPtr> OpenView();
+  // wrote[i]: has the transaction inserted, updated or deleted row i since the view was opened?
+  // Cost: no trip to the engine.
+  Status WroteSince(const TableDescriptor& table, std::span<const std::string_view> refs,
+                    const kv::ReadView& view, std::vector<uint8_t>* wrote);
+
   // Opens a scan. Point spans on a unique index whose columns are all given cost one Get or
   // MultiGet; spans cost a trip per block; an index that does not hold all wanted columns costs one
   // MultiGet per block.
@@ -189,8 +201,8 @@ class Access {
   Status Lookup(const ScanSpec& spec, const RowBatch& keys, RowBatch* batch,
                 std::vector<uint32_t>* key_row);
 
-  // Fetches rows by RowRef, in that order; absent ones are left out and flagged in *found. The
-  // batch owns its bytes. Cost: one MultiGet.
+  // Fetches rows by RowRef as they are now, in that order; absent ones are left out and flagged in
+  // *found. The batch owns its bytes. Cost: one MultiGet.
   Status Fetch(const TablePtr& table, std::span<const std::string_view> refs,
                std::span<const ColumnId> columns, RowBatch* batch, std::vector<uint8_t>* found);
 
@@ -201,9 +213,16 @@ class Access {
   Status Insert(const TablePtr& table, RowBatch* rows, const ConflictPolicy& policy,
                 InsertOutcome* outcome);
   // Row i: `refs` its RowRef, `old_rows` and `new_rows` all living columns. Unique checks see the
-  // state after the whole batch.
+  // state after the whole batch. With `set_aside`, a row whose new unique key another row still has
+  // is no error: (*set_aside)[i] is 1, the row is gone, and the caller hands its new version to
+  // PutMoved once all rows have left their old keys. So unique keys hold at the end of a statement
+  // of many batches.
   Status Update(const TablePtr& table, std::span<const std::string_view> refs,
-                const RowBatch& old_rows, const RowBatch& new_rows);
+                const RowBatch& old_rows, const RowBatch& new_rows,
+                std::vector<uint8_t>* set_aside = nullptr);
+  // Writes rows that Update has set aside, which have been counted. Errors: 23505. Cost: one
+  // MultiGet.
+  Status PutMoved(const TablePtr& table, RowBatch* rows);
   Status Delete(const TablePtr& table, std::span<const std::string_view> refs,
                 const RowBatch& old_rows);
 

@@ -222,7 +222,7 @@ class Step {
     }
     std::vector<std::string_view> keys;
     for (size_t i = 0; i < names.size(); ++i) keys.push_back(names[i]);
-    CELLAR_TRY(context_.MultiGet(keys, &pins_, &found_));
+    CELLAR_TRY(context_.MultiGet(keys, nullptr, &pins_, &found_));
     for (size_t i = 0; i < keys.size(); ++i) {
       if (!found_[i]) continue;
       CELLAR_TRY_ASSIGN(const std::string_view ref, RefOf(keys[i], pins_[i].view()));
@@ -255,7 +255,7 @@ class Step {
       keys.push_back(names[row]);
       places.push_back(row);
     }
-    CELLAR_TRY(context_.MultiGet(keys, &pins_, &found_));
+    CELLAR_TRY(context_.MultiGet(keys, nullptr, &pins_, &found_));
     std::unordered_map<std::string_view, size_t> added;
     std::string value;
     for (size_t i = 0; i < keys.size(); ++i) {

@@ -67,10 +67,10 @@ Status BulkPages::Start(std::string_view first) {
   if (behind) return Status();
 
   OpenPage page;
-  CELLAR_TRY_ASSIGN(const bool pages, MayHavePages(context_, *compiled_));
+  CELLAR_TRY_ASSIGN(const bool pages, MayHavePages(context_, *compiled_, nullptr));
   bool any = false;
   if (pages) {
-    CELLAR_TRY_ASSIGN(any, OpenPageOf(context_, *compiled_, first, &page));
+    CELLAR_TRY_ASSIGN(any, OpenPageOf(context_, *compiled_, first, nullptr, &page));
   }
   context_->DirectoryOf(*compiled_).ExpectPages();
   context_->DirectoryOf(*compiled_).Announce(any ? page.boundary : std::string(), {});

@@ -385,7 +385,7 @@ class Checker {
     held_[&index] += held.size();
     for (size_t i = 0; i < held.size(); ++i) views.push_back(keys[i]);
     std::vector<uint8_t> found;
-    CELLAR_TRY(context_->MultiGet(views, &pins_, &found));
+    CELLAR_TRY(context_->MultiGet(views, nullptr, &pins_, &found));
     std::string value, scratch;
     RowBatch scratch_row;
     for (size_t i = 0; i < held.size(); ++i) {
@@ -469,7 +469,7 @@ class Checker {
                         std::span<const std::string_view> entry_keys) {
     std::vector<StoredRow> stored;
     std::vector<uint8_t> found;
-    CELLAR_TRY(fetcher_.Fetch(context_, compiled_, row_keys, &stored, &found));
+    CELLAR_TRY(fetcher_.Fetch(context_, compiled_, row_keys, nullptr, &stored, &found));
     std::vector<std::string_view> keys;
     std::vector<StoredRow> rows;
     std::vector<size_t> entries;

@@ -294,8 +294,8 @@ void PageCheck::CheckEntry(std::string_view key, std::string_view value, bool me
   if (place != kNone) covered_[place] = 1;
   if (*kind == codec::DeltaKind::kTombstone) return;
   if (*kind == codec::DeltaKind::kLongRow) {
-    Result<std::string_view> row =
-        ReadLongRow(context_, *table_, row_ref, value, WantedValues(), &long_rows_.emplace_back());
+    Result<std::string_view> row = ReadLongRow(context_, *table_, row_ref, value, nullptr,
+                                               WantedValues(), &long_rows_.emplace_back());
     if (status = CheckLongColumns(value); !status.ok()) row = status;
     if (!row.ok()) {
       sink_.find(

@@ -158,7 +158,7 @@ Status IndexBuilder::CheckAbsent(std::span<const SortedPiece> pieces) {
       names.End();
     }
     for (size_t i = 0; i < names.size(); ++i) probes.push_back(names[i]);
-    CELLAR_TRY(context_->MultiGet(probes, &values, &found));
+    CELLAR_TRY(context_->MultiGet(probes, nullptr, &values, &found));
     const auto at = std::find(found.begin(), found.end(), 1);
     if (at != found.end()) return Duplicate(probes[static_cast<size_t>(at - found.begin())]);
   }

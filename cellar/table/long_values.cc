@@ -67,7 +67,8 @@ uint64_t CountPieces(std::string_view long_row) {
 
 Result<std::string_view> ReadLongRow(AccessContext* context, const CompiledTable& table,
                                      std::string_view ref, std::string_view value,
-                                     const WantedValues& wanted, std::string* storage) {
+                                     const kv::ReadView* view, const WantedValues& wanted,
+                                     std::string* storage) {
   CELLAR_TRY_ASSIGN(const codec::LongRow stored, codec::ParseLongRow(value));
   const bool any = std::any_of(stored.values.begin(), stored.values.end(),
                                [&](const codec::LongValue& v) { return wanted.Has(v.column); });
@@ -92,8 +93,8 @@ Result<std::string_view> ReadLongRow(AccessContext* context, const CompiledTable
     std::string& whole = values.emplace_back();
     whole.reserve(part.bytes);
     for (size_t i = 0; whole.size() < part.bytes; ++i) {
-      CELLAR_TRY_ASSIGN(const bool found, context->Get(PieceKey(table, ref, part.column, i), &piece,
-                                                       kv::ReadMode::kSnapshot));
+      CELLAR_TRY_ASSIGN(const bool found,
+                        context->GetUntracked(PieceKey(table, ref, part.column, i), view, &piece));
       if (!found || piece.empty()) return CorruptionError("a piece of a long value is missing");
       whole.append(piece.view());
     }
@@ -133,8 +134,8 @@ Status PutRow(AccessContext* context, const CompiledTable& table, std::string_vi
       if (value == old) {
         // A long default of a column that was added later has never been written.
         kv::PinnedValue first;
-        CELLAR_TRY_ASSIGN(const bool there, context->Get(PieceKey(table, ref, id, 0), &first,
-                                                         kv::ReadMode::kSnapshot));
+        CELLAR_TRY_ASSIGN(const bool there,
+                          context->GetUntracked(PieceKey(table, ref, id, 0), nullptr, &first));
         if (there) continue;
       }
       for (size_t piece = 0; piece < pieces; ++piece) {

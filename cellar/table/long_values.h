@@ -19,7 +19,8 @@ inline constexpr size_t kLongestInRow = 32 << 10;
 // The result points into `value` or `*storage`. Errors: kCorruption. Cost: a Get per 64 KiB.
 Result<std::string_view> ReadLongRow(AccessContext* context, const CompiledTable& table,
                                      std::string_view ref, std::string_view value,
-                                     const WantedValues& wanted, std::string* storage);
+                                     const kv::ReadView* view, const WantedValues& wanted,
+                                     std::string* storage);
 
 // Puts the row of a batch of all living columns under its row key, its long values apart.
 // `row_value` is its ROW. With `old_rows`, which holds the row as it was under the same key, long

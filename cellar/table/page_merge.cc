@@ -34,9 +34,9 @@ Status PageMerge::Open() {
   opened_ = true;
   CELLAR_TRY_ASSIGN(delta_cursor_, context_->transaction->Scan(start_, delta_end_, options_));
   // The snapshot is taken; only now may the directory be believed.
-  CELLAR_TRY_ASSIGN(const bool pages, MayHavePages(context_, *table_));
+  CELLAR_TRY_ASSIGN(const bool pages, MayHavePages(context_, *table_, options_.view));
   pages_ended_ = !pages;
-  snapshot_ = context_->transaction->snapshot_version();
+  snapshot_ = context_->transaction->snapshot_version(options_.view);
   page_writes_ = context_->page_writes;
   return pages ? OpenPages() : Status();
 }
@@ -46,7 +46,8 @@ Status PageMerge::OpenPages() {
     // The page that is responsible for the start of the range begins before it.
     if (!context_->DirectoryOf(*table_).Find(low_bound_, &first_boundary_)) {
       OpenPage page;
-      CELLAR_TRY_ASSIGN(const bool any, OpenPageOf(context_, *table_, low_bound_, &page));
+      CELLAR_TRY_ASSIGN(const bool any,
+                        OpenPageOf(context_, *table_, low_bound_, options_.view, &page));
       if (!any) {
         pages_ended_ = true;
         return Status();
@@ -65,6 +66,7 @@ Status PageMerge::OpenPageCursor(std::string_view boundary) {
   options.reverse = reverse_;
   options.fill_cache = options_.fill_cache;
   options.mode = kv::ReadMode::kSnapshot;
+  options.view = options_.view;
   // Where own writes are merged, a page comes at a time.
   options.block_bytes = options.first_block_bytes = 1;
   std::string start = table_->page_prefix();
@@ -126,7 +128,7 @@ Status PageMerge::LoadPage() {
   if (Status status = ParsePage(context_, *table_, value, &open_.view); !status.ok()) {
     return DamagedPage(*table_, open_.boundary, status);
   }
-  if (options_.fill_cache) OfferPage(context_, *table_, key, open_.boundary);
+  if (options_.fill_cache) OfferPage(context_, *table_, key, options_.view, open_.boundary);
   return EnterPage();
 }
 
@@ -150,7 +152,7 @@ Status PageMerge::CatchUp() {
   behind_ = false;
   from_cursor_ = 0;
   if (context_->page_writes == page_writes_ &&
-      context_->transaction->snapshot_version() == snapshot_) {
+      context_->transaction->snapshot_version(options_.view) == snapshot_) {
     return OpenPageCursor(joint_);
   }
   // What a new cursor would show has changed; the old one shows what this merge began with.
@@ -192,7 +194,7 @@ Status PageMerge::CheckEnd() {
   if (!joined_) {
     // Nothing below the end of the range, not even the first page.
     if (high_bound_.empty()) return Status();
-    return DamagedPage(*table_, {}, RequireNoPages(context_, *table_));
+    return DamagedPage(*table_, {}, RequireNoPages(context_, *table_, options_.view));
   }
   if (reverse_ ? joint_.empty() : !EndsBefore(joint_)) return Status();
   return DamagedPage(*table_, open_.boundary, CorruptionError("the page beside it is missing"));
@@ -262,8 +264,9 @@ Status PageMerge::LoadBlock() {
     entry.ref = entry.key.substr(prefix, entry.key.size() - prefix - 1);
     if (entry.kind == codec::DeltaKind::kLongRow) {
       if (skip_long_) continue;
-      Result<std::string_view> row = ReadLongRow(context_, *table_, entry.ref, entry.value, wanted_,
-                                                 &long_rows_.emplace_back());
+      Result<std::string_view> row =
+          ReadLongRow(context_, *table_, entry.ref, entry.value, options_.view, wanted_,
+                      &long_rows_.emplace_back());
       if (!row.ok()) {
         return DamagedEntry(table_->table(), table_->table().primary(), row.status());
       }

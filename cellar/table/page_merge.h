@@ -34,7 +34,8 @@ struct MergeRun {
 // One thread at a time; must not outlive the transaction.
 class PageMerge {
  public:
-  // [start, end) are keys of rows; both lie in the primary index.
+  // [start, end) are keys of rows; both lie in the primary index. The view of the options, if any,
+  // must outlive the merge.
   PageMerge(AccessContext* context, const CompiledTable* table, std::string start, std::string end,
             const kv::ScanOptions& options, WantedValues wanted = {});
 

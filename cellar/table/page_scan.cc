@@ -17,6 +17,7 @@ constexpr size_t kMostCopied = 1 << 20;
 kv::ScanOptions DeltaOptions(const ScanSpec& spec) {
   kv::ScanOptions options;
   options.reverse = spec.reverse;
+  options.view = spec.view.get();
   return options;
 }
 
@@ -312,10 +313,11 @@ class PageScanReader final : public Reader {
 class PagePointReader final : public Reader {
  public:
   PagePointReader(AccessContext* context, const CompiledTable* table, TablePtr owner,
-                  std::shared_ptr<const ScanCodec> codec, std::string key)
+                  kv::ReadViewPtr view, std::shared_ptr<const ScanCodec> codec, std::string key)
       : context_(context),
         table_(table),
         owner_(std::move(owner)),
+        view_(std::move(view)),
         codec_(std::move(codec)),
         key_(std::move(key)) {}
 
@@ -324,7 +326,7 @@ class PagePointReader final : public Reader {
     if (done_) return false;
     done_ = true;
     CELLAR_TRY(context_->CheckCancel());
-    CELLAR_TRY_ASSIGN(const bool changed, context_->Get(key_, &delta_));
+    CELLAR_TRY_ASSIGN(const bool changed, context_->Get(key_, view_.get(), &delta_));
     codec::DeltaKind kind = codec::DeltaKind::kPatch;
     if (changed) {
       Result<codec::DeltaKind> known = codec::DeltaKindOf(delta_.view());
@@ -337,7 +339,7 @@ class PagePointReader final : public Reader {
       const std::string_view key = key_;
       std::string_view value = delta_.view();
       if (kind == codec::DeltaKind::kLongRow) {
-        Result<std::string_view> row = ReadLongRow(context_, *table_, Ref(), value,
+        Result<std::string_view> row = ReadLongRow(context_, *table_, Ref(), value, view_.get(),
                                                    WantedValues::Of(codec_->columns()), &long_row_);
         if (!row.ok()) return Damaged(row.status());
         value = *row;
@@ -351,10 +353,10 @@ class PagePointReader final : public Reader {
 
  private:
   Result<bool> NextOfPage(bool patched, RowBatch* batch) {
-    CELLAR_TRY_ASSIGN(const bool pages, MayHavePages(context_, *table_));
+    CELLAR_TRY_ASSIGN(const bool pages, MayHavePages(context_, *table_, view_.get()));
     if (!pages) return false;
     const std::string_view ref = Ref();
-    CELLAR_TRY_ASSIGN(const bool any, OpenPageOf(context_, *table_, ref, &page_));
+    CELLAR_TRY_ASSIGN(const bool any, OpenPageOf(context_, *table_, ref, view_.get(), &page_));
     if (!any) return false;
     Result<PagePlace> place = FindInPage(*table_, page_.view, ref);
     if (!place.ok()) return DamagedPage(*table_, page_.boundary, place.status());
@@ -381,6 +383,7 @@ class PagePointReader final : public Reader {
   AccessContext* context_;
   const CompiledTable* table_;
   TablePtr owner_;
+  kv::ReadViewPtr view_;
   std::shared_ptr<const ScanCodec> codec_;
   std::string key_;
   kv::PinnedValue delta_;
@@ -401,10 +404,10 @@ Result<std::unique_ptr<Reader>> OpenPageScan(AccessContext* context, const Compi
 }
 
 std::unique_ptr<Reader> OpenPagePoint(AccessContext* context, const CompiledTable* table,
-                                      TablePtr owner, std::shared_ptr<const ScanCodec> codec,
-                                      std::string row_key) {
-  return std::make_unique<PagePointReader>(context, table, std::move(owner), std::move(codec),
-                                           std::move(row_key));
+                                      TablePtr owner, kv::ReadViewPtr view,
+                                      std::shared_ptr<const ScanCodec> codec, std::string row_key) {
+  return std::make_unique<PagePointReader>(context, table, std::move(owner), std::move(view),
+                                           std::move(codec), std::move(row_key));
 }
 
 }  // namespace cellar::table

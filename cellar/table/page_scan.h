@@ -17,7 +17,7 @@ Result<std::unique_ptr<Reader>> OpenPageScan(AccessContext* context, const Compi
 
 // One row by its primary key, without filters.
 std::unique_ptr<Reader> OpenPagePoint(AccessContext* context, const CompiledTable* table,
-                                      TablePtr owner, std::shared_ptr<const ScanCodec> codec,
-                                      std::string row_key);
+                                      TablePtr owner, kv::ReadViewPtr view,
+                                      std::shared_ptr<const ScanCodec> codec, std::string row_key);
 
 }  // namespace cellar::table

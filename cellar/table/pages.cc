@@ -44,7 +44,7 @@ int CompareRowKey(std::string_view prefix, std::string_view suffix, std::string_
 
 // Opens the page that a cursor going down from `ref` meets first.
 Result<bool> OpenPageBelow(AccessContext* context, const CompiledTable& table, std::string_view ref,
-                           OpenPage* page) {
+                           const kv::ReadView* view, OpenPage* page) {
   std::string end = table.page_prefix();
   end.append(ref);
   end.push_back(kAfterGroupZero);
@@ -52,6 +52,7 @@ Result<bool> OpenPageBelow(AccessContext* context, const CompiledTable& table, s
   options.reverse = true;
   options.limit = 1;
   options.mode = kv::ReadMode::kSnapshot;
+  options.view = view;
   CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
                     context->transaction->Scan(table.page_prefix(), end, options));
   kv::Block block;
@@ -59,7 +60,7 @@ Result<bool> OpenPageBelow(AccessContext* context, const CompiledTable& table, s
   CELLAR_TRY_ASSIGN(const bool more, cursor->NextBlock(&block));
   if (!more) {
     page->boundary.clear();
-    CELLAR_TRY(RequireNoPages(context, table));
+    CELLAR_TRY(RequireNoPages(context, table, view));
     return false;
   }
   CELLAR_TRY_ASSIGN(const std::string_view boundary, BoundaryOf(table, block.key(0)));
@@ -73,7 +74,8 @@ Result<bool> OpenPageBelow(AccessContext* context, const CompiledTable& table, s
 
 }  // namespace
 
-static void KeepPage(AccessContext* context, const CompiledTable& table, OpenPage* page) {
+static void KeepPage(AccessContext* context, const CompiledTable& table, const kv::ReadView* view,
+                     OpenPage* page) {
   PageDirectory& directory = context->DirectoryOf(table);
   if (!context->keep_pages || directory.cache() == nullptr || !directory.cache()->Admits()) return;
   std::shared_ptr<CachedPage> kept =
@@ -81,7 +83,7 @@ static void KeepPage(AccessContext* context, const CompiledTable& table, OpenPag
   if (kept == nullptr) return;
   page->view = kept->view();
   page->cached = kept;
-  directory.Keep(page->boundary, context->transaction->snapshot_version(), std::move(kept));
+  directory.Keep(page->boundary, context->transaction->snapshot_version(view), std::move(kept));
 }
 
 Status ParsePage(AccessContext* context, const CompiledTable& table, std::string_view bytes,
@@ -93,17 +95,18 @@ Status ParsePage(AccessContext* context, const CompiledTable& table, std::string
 }
 
 void OfferPage(AccessContext* context, const CompiledTable& table, std::string_view page_key,
-               std::string_view boundary) {
+               const kv::ReadView* view, std::string_view boundary) {
   PageDirectory& directory = context->DirectoryOf(table);
   if (!context->keep_pages || directory.cache() == nullptr || !directory.cache()->HasRoom()) return;
   OpenPage again;
   // An error is the next reader's: this one has the page.
-  Result<bool> found = context->transaction->Get(page_key, &again.pin, kv::ReadMode::kSnapshot);
+  Result<bool> found =
+      context->transaction->Get(page_key, &again.pin, {kv::ReadMode::kSnapshot, view});
   if (!found.ok() || !*found || !ParsePage(context, table, again.pin.view(), &again.view).ok()) {
     return;
   }
   again.boundary = boundary;
-  KeepPage(context, table, &again);
+  KeepPage(context, table, view, &again);
 }
 
 void AppendPageKey(const CompiledTable& table, std::string_view boundary, std::string* key) {
@@ -189,22 +192,25 @@ Result<uint32_t> PageLowerBound(const CompiledTable& table, const codec::PageVie
   return low;
 }
 
-Result<bool> MayHavePages(AccessContext* context, const CompiledTable& table) {
+Result<bool> MayHavePages(AccessContext* context, const CompiledTable& table,
+                          const kv::ReadView* view) {
   PageDirectory& directory = context->DirectoryOf(table);
   if (directory.state() == PageDirectory::State::kSome) return true;
   // The snapshot comes first: see PageDirectory::none_since.
-  const uint64_t version = context->transaction->snapshot_version();
+  const uint64_t version = context->transaction->snapshot_version(view);
   if (directory.state() == PageDirectory::State::kUnknown && context->store != nullptr) {
     CELLAR_TRY(directory.Resolve(context->store->engine(), table.page_prefix()));
   }
   return directory.state() != PageDirectory::State::kNone || version < directory.none_since();
 }
 
-Status RequireNoPages(AccessContext* context, const CompiledTable& table) {
+Status RequireNoPages(AccessContext* context, const CompiledTable& table,
+                      const kv::ReadView* view) {
   kv::ScanOptions options;
   options.keys_only = true;
   options.limit = 1;
   options.mode = kv::ReadMode::kSnapshot;
+  options.view = view;
   const std::string& prefix = table.page_prefix();
   CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
                     context->transaction->Scan(prefix, codec::PrefixEnd(prefix), options));
@@ -215,10 +221,10 @@ Status RequireNoPages(AccessContext* context, const CompiledTable& table) {
 }
 
 Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std::string_view ref,
-                        OpenPage* page) {
+                        const kv::ReadView* view, OpenPage* page) {
   PageDirectory& directory = context->DirectoryOf(table);
   page->cached.reset();
-  const uint64_t snapshot = context->transaction->snapshot_version();
+  const uint64_t snapshot = context->transaction->snapshot_version(view);
   if (directory.Find(ref, snapshot, &page->boundary, &page->cached)) {
     if (page->cached != nullptr && page->cached->view().Covers(ref)) {
       page->view = page->cached->view();
@@ -228,21 +234,21 @@ Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std:
     page->cached.reset();
     std::string key;
     AppendPageKey(table, page->boundary, &key);
-    CELLAR_TRY_ASSIGN(const bool found, context->Get(key, &page->pin, kv::ReadMode::kSnapshot));
+    CELLAR_TRY_ASSIGN(const bool found, context->GetUntracked(key, view, &page->pin));
     if (found) {
       Status status = ParsePage(context, table, page->pin.view(), &page->view);
       if (!status.ok()) {
         return DamagedPage(table, page->boundary, status);
       }
       if (page->view.Covers(ref)) {
-        KeepPage(context, table, page);
+        KeepPage(context, table, view, page);
         return true;
       }
     } else {
       directory.Forget(page->boundary);
     }
   }
-  Result<bool> below = OpenPageBelow(context, table, ref, page);
+  Result<bool> below = OpenPageBelow(context, table, ref, view, page);
   if (!below.ok()) return DamagedPage(table, page->boundary, below.status());
   if (*below) directory.Learn(page->boundary);
   return below;
@@ -251,7 +257,7 @@ Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std:
 // ---- RowFetcher ----
 
 Status RowFetcher::FetchParts(AccessContext* context, const CompiledTable& table,
-                              std::span<const std::string_view> row_keys,
+                              std::span<const std::string_view> row_keys, const kv::ReadView* view,
                               std::vector<StoredRow>* rows, std::vector<uint8_t>* found,
                               const WantedValues& wanted) {
   std::vector<const RowPart*> parts;
@@ -271,7 +277,7 @@ Status RowFetcher::FetchParts(AccessContext* context, const CompiledTable& table
   std::vector<std::string_view> keys(row_keys.begin(), row_keys.end());
   for (size_t i = 0; i < part_keys.size(); ++i) keys.push_back(part_keys[i]);
   std::vector<uint8_t> there;
-  CELLAR_TRY(context->MultiGet(keys, &pins_, &there));
+  CELLAR_TRY(context->MultiGet(keys, view, &pins_, &there));
   found->assign(there.begin(), there.begin() + static_cast<ptrdiff_t>(row_keys.size()));
   parts_.clear();
   parts_.reserve(part_keys.size());
@@ -289,13 +295,14 @@ Status RowFetcher::FetchParts(AccessContext* context, const CompiledTable& table
 }
 
 Status RowFetcher::Fetch(AccessContext* context, const CompiledTable& table,
-                         std::span<const std::string_view> row_keys, std::vector<StoredRow>* rows,
-                         std::vector<uint8_t>* found, const WantedValues& wanted) {
+                         std::span<const std::string_view> row_keys, const kv::ReadView* view,
+                         std::vector<StoredRow>* rows, std::vector<uint8_t>* found,
+                         const WantedValues& wanted) {
   pages_.clear();
   long_rows_.clear();
   rows->assign(row_keys.size(), StoredRow());
-  if (table.split()) return FetchParts(context, table, row_keys, rows, found, wanted);
-  CELLAR_TRY(context->MultiGet(row_keys, &pins_, found));
+  if (table.split()) return FetchParts(context, table, row_keys, view, rows, found, wanted);
+  CELLAR_TRY(context->MultiGet(row_keys, view, &pins_, found));
   if (!table.paged()) {
     for (size_t i = 0; i < row_keys.size(); ++i) {
       if ((*found)[i]) (*rows)[i].value = pins_[i].view();
@@ -318,7 +325,7 @@ Status RowFetcher::Fetch(AccessContext* context, const CompiledTable& table,
         const size_t prefix = table.primary().prefix.size();
         const std::string_view ref = row_keys[i].substr(prefix, row_keys[i].size() - prefix - 1);
         Result<std::string_view> row =
-            ReadLongRow(context, table, ref, value, wanted, &long_rows_.emplace_back());
+            ReadLongRow(context, table, ref, value, view, wanted, &long_rows_.emplace_back());
         if (!row.ok()) return DamagedEntry(table.table(), table.table().primary(), row.status());
         (*rows)[i].value = *row;
         break;
@@ -330,15 +337,15 @@ Status RowFetcher::Fetch(AccessContext* context, const CompiledTable& table,
     }
   }
   if (places.empty()) return Status();
-  CELLAR_TRY_ASSIGN(const bool pages, MayHavePages(context, table));
+  CELLAR_TRY_ASSIGN(const bool pages, MayHavePages(context, table, view));
   if (!pages) return Status();
-  return FetchFromPages(context, table, row_keys, places, rows, found);
+  return FetchFromPages(context, table, row_keys, places, view, rows, found);
 }
 
 Status RowFetcher::FetchFromPages(AccessContext* context, const CompiledTable& table,
                                   std::span<const std::string_view> row_keys,
-                                  std::span<const uint32_t> places, std::vector<StoredRow>* rows,
-                                  std::vector<uint8_t>* found) {
+                                  std::span<const uint32_t> places, const kv::ReadView* view,
+                                  std::vector<StoredRow>* rows, std::vector<uint8_t>* found) {
   const size_t prefix = table.primary().prefix.size();
   const auto ref_of = [&](uint32_t place) {
     const std::string_view key = row_keys[place];
@@ -350,7 +357,7 @@ Status RowFetcher::FetchFromPages(AccessContext* context, const CompiledTable& t
 
   // All pages that the directory names, in one trip.
   PageDirectory& directory = context->DirectoryOf(table);
-  const uint64_t snapshot = context->transaction->snapshot_version();
+  const uint64_t snapshot = context->transaction->snapshot_version(view);
   std::string boundary, keys;
   std::vector<size_t> ends;
   for (uint32_t place : order) {
@@ -378,7 +385,7 @@ Status RowFetcher::FetchFromPages(AccessContext* context, const CompiledTable& t
   }
   std::vector<kv::PinnedValue> pins;
   std::vector<uint8_t> there;
-  CELLAR_TRY(context->MultiGet(page_keys, &pins, &there, kv::ReadMode::kSnapshot));
+  CELLAR_TRY(context->MultiGetUntracked(page_keys, view, &pins, &there));
   size_t kept = 0;
   for (size_t i = 0, read = 0; i < pages_.size(); ++i) {
     if (pages_[i]->cached == nullptr) {
@@ -392,7 +399,7 @@ Status RowFetcher::FetchFromPages(AccessContext* context, const CompiledTable& t
       if (!status.ok()) {
         return DamagedPage(table, pages_[i]->boundary, status);
       }
-      KeepPage(context, table, pages_[i].get());
+      KeepPage(context, table, view, pages_[i].get());
     }
     if (kept != i) pages_[kept] = std::move(pages_[i]);
     ++kept;
@@ -407,7 +414,7 @@ Status RowFetcher::FetchFromPages(AccessContext* context, const CompiledTable& t
     while (next < kept && pages_[next]->boundary <= ref) page = pages_[next++].get();
     if (page == nullptr || !page->view.Covers(ref)) {
       auto opened = std::make_unique<OpenPage>();
-      CELLAR_TRY_ASSIGN(const bool any, OpenPageOf(context, table, ref, opened.get()));
+      CELLAR_TRY_ASSIGN(const bool any, OpenPageOf(context, table, ref, view, opened.get()));
       if (!any) {
         (*found)[place] = 0;
         continue;

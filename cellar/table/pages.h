@@ -31,7 +31,7 @@ Status ParsePage(AccessContext* context, const CompiledTable& table, std::string
 // A scan has read a page through its cursor: if there is room, it is read once more, to be kept at
 // hand. Cost: a Get of a page just read.
 void OfferPage(AccessContext* context, const CompiledTable& table, std::string_view page_key,
-               std::string_view boundary);
+               const kv::ReadView* view, std::string_view boundary);
 // The key of the page that begins at `boundary` (a RowRef; empty: the first page).
 void AppendPageKey(const CompiledTable& table, std::string_view boundary, std::string* key);
 // The other way; borrowed. Errors: kCorruption.
@@ -56,18 +56,19 @@ Result<uint32_t> PageLowerBound(const CompiledTable& table, const codec::PageVie
 Status AppendPageRef(const CompiledTable& table, const codec::PageView& page, uint32_t row,
                      std::string* ref);
 
-// May the table have pages, given that this transaction has taken its snapshot?
-Result<bool> MayHavePages(AccessContext* context, const CompiledTable& table);
+// May the table have pages, as the view sees it? Takes its snapshot.
+Result<bool> MayHavePages(AccessContext* context, const CompiledTable& table,
+                          const kv::ReadView* view);
 
 // kCorruption when there are pages all the same: then the first one, which is before all keys, is
 // missing. Cost: a short scan.
-Status RequireNoPages(AccessContext* context, const CompiledTable& table);
+Status RequireNoPages(AccessContext* context, const CompiledTable& table, const kv::ReadView* view);
 
 // Opens the page that is responsible for `ref`; false when the table has no pages. Pages are read
 // without tracking: they change no meaning (README). Cost: 0.1 us when the page is kept at hand; a
 // Get when the directory knows it; else a short scan.
 Result<bool> OpenPageOf(AccessContext* context, const CompiledTable& table, std::string_view ref,
-                        OpenPage* page);
+                        const kv::ReadView* view, OpenPage* page);
 
 // Many rows at once. The rows found point into the fetcher until the next Fetch.
 class RowFetcher {
@@ -76,17 +77,19 @@ class RowFetcher {
   // MultiGet of the keys, with those of wanted parts where rows are split, and with pages a second
   // one of the pages of those that are not in the delta. The keys are tracked, pages are not.
   Status Fetch(AccessContext* context, const CompiledTable& table,
-               std::span<const std::string_view> row_keys, std::vector<StoredRow>* rows,
-               std::vector<uint8_t>* found, const WantedValues& wanted = {});
+               std::span<const std::string_view> row_keys, const kv::ReadView* view,
+               std::vector<StoredRow>* rows, std::vector<uint8_t>* found,
+               const WantedValues& wanted = {});
 
  private:
   Status FetchParts(AccessContext* context, const CompiledTable& table,
-                    std::span<const std::string_view> row_keys, std::vector<StoredRow>* rows,
-                    std::vector<uint8_t>* found, const WantedValues& wanted);
+                    std::span<const std::string_view> row_keys, const kv::ReadView* view,
+                    std::vector<StoredRow>* rows, std::vector<uint8_t>* found,
+                    const WantedValues& wanted);
   Status FetchFromPages(AccessContext* context, const CompiledTable& table,
                         std::span<const std::string_view> row_keys,
-                        std::span<const uint32_t> places, std::vector<StoredRow>* rows,
-                        std::vector<uint8_t>* found);
+                        std::span<const uint32_t> places, const kv::ReadView* view,
+                        std::vector<StoredRow>* rows, std::vector<uint8_t>* found);
 
   std::vector<kv::PinnedValue> pins_;
   std::vector<std::unique_ptr<OpenPage>> pages_;

@@ -33,6 +33,7 @@ kv::LockOptions LockOptionsOf(const ScanSpec& spec, const AccessContext& context
   options.timeout = std::chrono::milliseconds(spec.lock_timeout_ms);
   options.cancel = context.cancel;
   options.move_over_reads = context.move_over_reads;
+  options.view = spec.view.get();
   return options;
 }
 
@@ -102,10 +103,10 @@ void AccessContext::GuardPages(const TableDescriptor& table) {
 
 Status AccessContext::FlushBulk() { return bulk_pages == nullptr ? Status() : bulk_pages->Flush(); }
 
-Result<bool> AccessContext::Get(std::string_view key, kv::PinnedValue* value,
-                                kv::ReadMode read_mode) {
+Result<bool> AccessContext::Get(std::string_view key, const kv::ReadOptions& options,
+                                kv::PinnedValue* value) {
   ++stats.trips;
-  Result<bool> found = transaction->Get(key, value, read_mode);
+  Result<bool> found = transaction->Get(key, value, options);
   if (found.ok() && found.value()) {
     ++stats.rows_read;
     stats.bytes_read += key.size() + value->size();
@@ -114,20 +115,20 @@ Result<bool> AccessContext::Get(std::string_view key, kv::PinnedValue* value,
 }
 
 Status AccessContext::MultiGet(std::span<const std::string_view> keys,
-                               std::vector<kv::PinnedValue>* values, std::vector<uint8_t>* found,
-                               kv::ReadMode read_mode) {
+                               const kv::ReadOptions& options, std::vector<kv::PinnedValue>* values,
+                               std::vector<uint8_t>* found) {
   found->assign(keys.size(), 0);
   if (values->size() < keys.size()) values->resize(keys.size());
   if (keys.empty()) return Status();
   if (keys.size() == 1) {
-    CELLAR_TRY_ASSIGN(bool one, Get(keys[0], &(*values)[0], read_mode));
+    CELLAR_TRY_ASSIGN(bool one, Get(keys[0], options, &(*values)[0]));
     (*found)[0] = one;
     return Status();
   }
   ++stats.trips;
   const std::unique_ptr<bool[]> flags = std::make_unique<bool[]>(keys.size());
   CELLAR_TRY(transaction->MultiGet(keys, std::span(values->data(), keys.size()),
-                                   std::span<bool>(flags.get(), keys.size()), read_mode));
+                                   std::span<bool>(flags.get(), keys.size()), options));
   for (size_t i = 0; i < keys.size(); ++i) {
     (*found)[i] = flags[i];
     if (!flags[i]) continue;
@@ -138,18 +139,21 @@ Status AccessContext::MultiGet(std::span<const std::string_view> keys,
 }
 
 Result<std::vector<bool>> LockKeys(AccessContext* context, const ScanSpec& spec,
-                                   std::span<const std::string_view> keys) {
+                                   std::span<const std::string_view> keys, kv::ReadViewPtr* view) {
   CELLAR_TRY_ASSIGN(kv::LockResult result,
                     context->transaction->Lock(keys, LockOptionsOf(spec, *context)));
+  *view = result.snapshot_moved ? context->transaction->OpenView(spec.view.get()) : spec.view;
   return std::move(result.acquired);
 }
 
 // ---- EntrySet ----
 
-EntrySet::EntrySet(AccessContext* context, const TableDescriptor* table,
+EntrySet::EntrySet(AccessContext* context, const TableDescriptor* table, kv::ReadViewPtr view,
                    std::shared_ptr<const ScanCodec> entries, std::shared_ptr<const ScanCodec> rows)
     : context_(context),
       table_(table),
+      view_(std::move(view)),
+      read_at_(view_),
       entry_codec_(std::move(entries)),
       row_codec_(std::move(rows)),
       fetcher_(std::make_unique<RowFetcher>()) {}
@@ -160,6 +164,7 @@ void EntrySet::Clear() {
   keys.clear();
   values.clear();
   kept_.clear();
+  read_at_ = view_;
   fetched_ = false;
   have_row_keys_ = false;
   row_keys_.clear();
@@ -213,11 +218,11 @@ Status EntrySet::FindRowKeys() {
   return Status();
 }
 
-// An entry without its row is damage, unless the row went after the entry was read: by this
-// transaction's own writes, or before a newer snapshot was taken. Reading the entry again tells.
+// An entry without its row is damage, unless the row went between the entry was read and the row:
+// the scan has no view, or has locked. Reading the entry again tells.
 Status EntrySet::CheckDangling(size_t place) const {
   kv::PinnedValue value;
-  CELLAR_TRY_ASSIGN(bool found, context_->Get(keys[place], &value));
+  CELLAR_TRY_ASSIGN(bool found, context_->Get(keys[place], read_at_.get(), &value));
   if (!found) return Status();
   const IndexCodec& index = entry_codec_->index();
   std::string scratch, row_key;
@@ -233,7 +238,7 @@ Status EntrySet::ReadRows() {
   CELLAR_TRY(FindRowKeys());
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table_));
   std::vector<uint8_t> found;
-  CELLAR_TRY(fetcher_->Fetch(context_, *compiled, row_keys_, &rows_, &found,
+  CELLAR_TRY(fetcher_->Fetch(context_, *compiled, row_keys_, read_at_.get(), &rows_, &found,
                              WantedValues::Of(row_codec_->columns())));
   std::vector<uint32_t> places;
   places.reserve(keys.size());
@@ -308,14 +313,14 @@ Status EntrySet::DropMoved(std::span<const KeyItem> items) {
 Status EntrySet::LockRows(const ScanSpec& spec, std::span<const KeyItem> items) {
   CELLAR_TRY(FindRowKeys());
   if (keys.empty()) return Status();
-  CELLAR_TRY_ASSIGN(kv::LockResult result,
-                    context_->transaction->Lock(row_keys_, LockOptionsOf(spec, *context_)));
-  if (spec.lock_wait == LockWait::kSkipLocked) Keep(PlacesOf(result.acquired));
-  if (!result.snapshot_moved) return Status();
+  CELLAR_TRY_ASSIGN(const std::vector<bool> acquired,
+                    LockKeys(context_, spec, row_keys_, &read_at_));
+  if (spec.lock_wait == LockWait::kSkipLocked) Keep(PlacesOf(acquired));
+  if (read_at_ == view_) return Status();
   // A row that is gone or changed is no damage now.
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table_));
   std::vector<uint8_t> found;
-  CELLAR_TRY(fetcher_->Fetch(context_, *compiled, row_keys_, &rows_, &found));
+  CELLAR_TRY(fetcher_->Fetch(context_, *compiled, row_keys_, read_at_.get(), &rows_, &found));
   const std::vector<uint32_t> places = PlacesOf(std::vector<bool>(found.begin(), found.end()));
   fetched_ = true;
   Keep(places);
@@ -407,7 +412,7 @@ class ScanReader final : public Reader {
         codec_(entries),
         filter_(spec_, *codec_),
         items_(std::move(items)),
-        entries_(context, spec_.table.get(), std::move(entries), std::move(rows)) {
+        entries_(context, spec_.table.get(), spec_.view, std::move(entries), std::move(rows)) {
     const bool needs_ref = spec_.with_row_ref || spec_.lock_rows || !codec_->covering();
     keys_only_ = codec_->keys_only(needs_ref);
     if (spec_.lock_rows && spec_.limit_hint != 0) {
@@ -476,6 +481,7 @@ class ScanReader final : public Reader {
     if (merge_ == nullptr) {
       kv::ScanOptions options;
       options.reverse = spec_.reverse;
+      options.view = spec_.view.get();
       merge_ = std::make_unique<PageMerge>(context_, table_, items_[item_].start, items_[item_].end,
                                            options, WantedValues::Of(codec_->columns()));
       run_.kind = MergeRun::Kind::kLoad;
@@ -506,6 +512,7 @@ class ScanReader final : public Reader {
       options.reverse = spec_.reverse;
       options.lock_rows = spec_.lock_rows;
       options.limit_hint = spec_.limit_hint;
+      options.view = spec_.view.get();
       split_ = std::make_unique<SplitScan>(context_, table_, codec_.get(), items_[item_].start,
                                            items_[item_].end, std::move(options));
     }
@@ -560,6 +567,7 @@ class ScanReader final : public Reader {
     kv::ScanOptions options;
     options.reverse = spec_.reverse;
     options.keys_only = keys_only_;
+    options.view = spec_.view.get();
     options.block_bytes = kLargestBlock;
     options.first_block_bytes = kFirstBlock;
     if (spec_.limit_hint != 0 && spec_.limit_hint < kLargestBlock) {
@@ -609,7 +617,7 @@ class ScanReader final : public Reader {
       entries_.keys.assign(point_keys_.begin(), point_keys_.end());
       return entries_.FetchPrimary();
     }
-    CELLAR_TRY(context_->MultiGet(point_keys_, &pins_, &found_));
+    CELLAR_TRY(context_->MultiGet(point_keys_, spec_.view.get(), &pins_, &found_));
     for (size_t i = 0; i < point_keys_.size(); ++i) {
       if (!found_[i]) continue;
       entries_.keys.push_back(point_keys_[i]);
@@ -620,7 +628,9 @@ class ScanReader final : public Reader {
   }
 
   Status LockPoints() {
-    CELLAR_TRY_ASSIGN(std::vector<bool> acquired, LockKeys(context_, spec_, point_keys_));
+    kv::ReadViewPtr view;
+    CELLAR_TRY_ASSIGN(std::vector<bool> acquired, LockKeys(context_, spec_, point_keys_, &view));
+    entries_.ReadAt(std::move(view));
     if (spec_.lock_wait == LockWait::kSkipLocked) KeepPlaces(PlacesOf(acquired), &point_keys_);
     return Status();
   }
@@ -656,10 +666,11 @@ class ScanReader final : public Reader {
 // One row by its primary key: the commonest scan of all, so it allocates next to nothing.
 class PointReader final : public Reader {
  public:
-  PointReader(AccessContext* context, TablePtr table, std::shared_ptr<const ScanCodec> codec,
-              std::string key)
+  PointReader(AccessContext* context, TablePtr table, kv::ReadViewPtr view,
+              std::shared_ptr<const ScanCodec> codec, std::string key)
       : context_(context),
         table_(std::move(table)),
+        view_(std::move(view)),
         codec_(std::move(codec)),
         key_(std::move(key)) {}
 
@@ -668,7 +679,7 @@ class PointReader final : public Reader {
     if (done_) return false;
     done_ = true;
     CELLAR_TRY(context_->CheckCancel());
-    CELLAR_TRY_ASSIGN(bool found, context_->Get(key_, &value_));
+    CELLAR_TRY_ASSIGN(bool found, context_->Get(key_, view_.get(), &value_));
     if (!found) return false;
     batch->Resize(1);
     const std::string_view key = key_, value = value_.view();
@@ -680,6 +691,7 @@ class PointReader final : public Reader {
  private:
   AccessContext* context_;
   TablePtr table_;
+  kv::ReadViewPtr view_;
   std::shared_ptr<const ScanCodec> codec_;
   std::string key_;
   kv::PinnedValue value_;
@@ -710,12 +722,13 @@ Result<std::unique_ptr<Reader>> OpenScan(AccessContext* context, ScanSpec spec) 
       spec.filters.empty() && IsPoint(index, spec.spans[0].equal)) {
     std::string key = RowKeyOf(index, spec.spans[0].equal);
     if (compiled->paged()) {
-      return OpenPagePoint(context, compiled, std::move(spec.table), std::move(entries),
-                           std::move(key));
+      return OpenPagePoint(context, compiled, std::move(spec.table), std::move(spec.view),
+                           std::move(entries), std::move(key));
     }
     return std::unique_ptr<Reader>(std::make_unique<PointReader>(
-        context, std::move(spec.table), std::move(entries), std::move(key)));
+        context, std::move(spec.table), std::move(spec.view), std::move(entries), std::move(key)));
   }
+  if (spec.view == nullptr) spec.view = context->transaction->OpenView();
   CELLAR_TRY_ASSIGN(std::vector<KeyItem> items, KeyItemsOf(index, spec.spans));
   return OpenRangeScan(context, std::move(spec), std::move(items));
 }

@@ -28,15 +28,24 @@ struct AccessContext {
   AccessStats stats;
 
   Status CheckCancel() const { return cancel == nullptr ? Status() : cancel->Check(); }
-  Result<bool> Get(std::string_view key, kv::PinnedValue* value) { return Get(key, value, mode); }
-  Result<bool> Get(std::string_view key, kv::PinnedValue* value, kv::ReadMode read_mode);
-  // `found` gets one entry a key. No keys: no trip.
-  Status MultiGet(std::span<const std::string_view> keys, std::vector<kv::PinnedValue>* values,
-                  std::vector<uint8_t>* found) {
-    return MultiGet(keys, values, found, mode);
+  // Every read names its view; null is the transaction as it is now.
+  Result<bool> Get(std::string_view key, const kv::ReadView* view, kv::PinnedValue* value) {
+    return Get(key, kv::ReadOptions(mode, view), value);
   }
-  Status MultiGet(std::span<const std::string_view> keys, std::vector<kv::PinnedValue>* values,
-                  std::vector<uint8_t>* found, kv::ReadMode read_mode);
+  // Of what changes no meaning, such as pages.
+  Result<bool> GetUntracked(std::string_view key, const kv::ReadView* view,
+                            kv::PinnedValue* value) {
+    return Get(key, kv::ReadOptions(kv::ReadMode::kSnapshot, view), value);
+  }
+  // `found` gets one entry a key. No keys: no trip.
+  Status MultiGet(std::span<const std::string_view> keys, const kv::ReadView* view,
+                  std::vector<kv::PinnedValue>* values, std::vector<uint8_t>* found) {
+    return MultiGet(keys, kv::ReadOptions(mode, view), values, found);
+  }
+  Status MultiGetUntracked(std::span<const std::string_view> keys, const kv::ReadView* view,
+                           std::vector<kv::PinnedValue>* values, std::vector<uint8_t>* found) {
+    return MultiGet(keys, kv::ReadOptions(kv::ReadMode::kSnapshot, view), values, found);
+  }
   // Where the table's pages are; without a store, as far as this context has seen.
   PageDirectory& DirectoryOf(const CompiledTable& table);
   // Takes the right to write the table's pages, until the context ends. False: somebody else has
@@ -58,6 +67,10 @@ struct AccessContext {
   ~AccessContext();
 
  private:
+  Result<bool> Get(std::string_view key, const kv::ReadOptions& options, kv::PinnedValue* value);
+  Status MultiGet(std::span<const std::string_view> keys, const kv::ReadOptions& options,
+                  std::vector<kv::PinnedValue>* values, std::vector<uint8_t>* found);
+
   struct KnownDirectory {
     codec::TableId table;
     IndexId primary;
@@ -82,9 +95,11 @@ struct WantedValues {
   bool Has(ColumnId column) const;
 };
 
-// Locks keys as the scan asks; which ones were acquired.
+// Locks keys as the scan asks; which ones were acquired. *view is what they are to be read at: the
+// scan's view, unless one of them was written since. It then has the newest snapshot, with the own
+// writes of the scan's view.
 Result<std::vector<bool>> LockKeys(AccessContext* context, const ScanSpec& spec,
-                                   std::span<const std::string_view> keys);
+                                   std::span<const std::string_view> keys, kv::ReadViewPtr* view);
 
 class RowFetcher;
 
@@ -92,15 +107,18 @@ class RowFetcher;
 // decoded. The keys and values are borrowed from whoever fills them in.
 class EntrySet {
  public:
-  // `rows` decodes rows of the primary index into the wanted columns.
-  EntrySet(AccessContext* context, const TableDescriptor* table,
+  // `rows` decodes rows of the primary index into the wanted columns; `view` is what they are read
+  // at.
+  EntrySet(AccessContext* context, const TableDescriptor* table, kv::ReadViewPtr view,
            std::shared_ptr<const ScanCodec> entries, std::shared_ptr<const ScanCodec> rows);
   ~EntrySet();
 
   std::vector<std::string_view> keys, values;
 
-  // Forgets all entries.
+  // Forgets all entries. Rows are read at the view again.
   void Clear();
+  // Until then: rows are read at this view, see LockKeys.
+  void ReadAt(kv::ReadViewPtr view) { read_at_ = std::move(view); }
   // Locks the entries' rows and leaves out those that were skipped. When the snapshot moved, reads
   // the rows again and leaves out those that are gone or lie in none of `items` any more.
   Status LockRows(const ScanSpec& spec, std::span<const KeyItem> items);
@@ -130,6 +148,8 @@ class EntrySet {
 
   AccessContext* context_;
   const TableDescriptor* table_;
+  const kv::ReadViewPtr view_;
+  kv::ReadViewPtr read_at_;
   std::shared_ptr<const ScanCodec> entry_codec_;
   std::shared_ptr<const ScanCodec> row_codec_;
   std::vector<uint32_t> kept_;

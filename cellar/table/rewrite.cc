@@ -128,7 +128,7 @@ class Step {
       std::vector<std::string_view> keys;
       for (size_t i = 0; i < names.size(); ++i) keys.push_back(names[i]);
       std::vector<uint8_t> found;
-      CELLAR_TRY(context_.MultiGet(keys, &pins, &found));
+      CELLAR_TRY(context_.MultiGet(keys, nullptr, &pins, &found));
       refs.clear();
       for (size_t i = 0; i < keys.size(); ++i) {
         if (!found[i]) continue;

@@ -95,7 +95,7 @@ class Step {
 
   Status OpenGroup(std::string_view ref, Group* group) {
     OpenPage page;
-    CELLAR_TRY_ASSIGN(group->any, OpenPageOf(context_, *table_, ref, &page));
+    CELLAR_TRY_ASSIGN(group->any, OpenPageOf(context_, *table_, ref, nullptr, &page));
     if (!group->any) return Status();
     group->begin = page.boundary;
     return AddPage(page, group);
@@ -117,7 +117,7 @@ class Step {
   // Adds the page behind the group.
   Status Extend(Group* group) {
     OpenPage page;
-    CELLAR_TRY_ASSIGN(const bool any, OpenPageOf(context_, *table_, group->end, &page));
+    CELLAR_TRY_ASSIGN(const bool any, OpenPageOf(context_, *table_, group->end, nullptr, &page));
     if (!any || page.boundary != group->end) {
       return DamagedPage(*table_, group->end, CorruptionError("there is no such page"));
     }
@@ -201,7 +201,7 @@ class Step {
       neighbour.any = true;
       neighbour.begin = group->end;
       OpenPage page;
-      CELLAR_TRY_ASSIGN(const bool any, OpenPageOf(context_, *table_, group->end, &page));
+      CELLAR_TRY_ASSIGN(const bool any, OpenPageOf(context_, *table_, group->end, nullptr, &page));
       if (!any || page.boundary != group->end) break;
       CELLAR_TRY(AddPage(page, &neighbour));
       directory.Announce(neighbour.begin, neighbour.end);

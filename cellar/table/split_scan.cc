@@ -42,6 +42,7 @@ Status SplitScan::OpenStream(const RowPart* part, bool tracked) {
   kv::ScanOptions options;
   options.reverse = options_.reverse;
   options.mode = tracked ? options_.mode : kv::ReadMode::kSnapshot;
+  options.view = options_.view;
   options.block_bytes = kLargestBlock;
   options.first_block_bytes = kFirstBlock;
   const bool columns = !table_->parts().front().prefix.empty();

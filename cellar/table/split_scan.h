@@ -23,6 +23,7 @@ class SplitScan {
     bool lock_rows = false;   // the rows' own keys are wanted
     uint64_t limit_hint = 0;  // rows; 0: all
     kv::ReadMode mode = kv::ReadMode::kTracked;
+    const kv::ReadView* view = nullptr;  // outlives the scan
     // Is told of keys that belong to no row. Without it the first one is an error (kCorruption).
     std::function<void(std::string_view key)> stray;
     // Is shown each part, also those of rows that turn out not to be there; with `stray` only.

@@ -29,9 +29,9 @@ int64_t BytesOfColumn(const ColumnVector& column, const uint8_t* picked) {
 }  // namespace
 
 Result<std::optional<TableUsage>> UsageOf(const catalog::TableDescriptor& table,
-                                          kv::Transaction* transaction) {
+                                          kv::Transaction* transaction, const kv::ReadView* view) {
   CELLAR_TRY_ASSIGN(const std::optional<kv::CounterValues> sums,
-                    transaction->GetCounter(catalog::CounterNameOf(table)));
+                    transaction->GetCounter(catalog::CounterNameOf(table), view));
   if (!sums) return std::optional<TableUsage>();
   TableUsage usage;
   usage.rows = (*sums)[kRows];
@@ -44,8 +44,9 @@ Result<std::optional<TableUsage>> UsageOf(const catalog::TableDescriptor& table,
 }
 
 Result<std::optional<uint64_t>> CountRows(const catalog::TableDescriptor& table,
-                                          kv::Transaction* transaction, bool track) {
-  CELLAR_TRY_ASSIGN(const std::optional<TableUsage> usage, UsageOf(table, transaction));
+                                          kv::Transaction* transaction, const kv::ReadView* view,
+                                          bool track) {
+  CELLAR_TRY_ASSIGN(const std::optional<TableUsage> usage, UsageOf(table, transaction, view));
   if (!usage.has_value() || usage->rows < 0) return std::optional<uint64_t>();
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(table));
   if (track) {
@@ -56,7 +57,8 @@ Result<std::optional<uint64_t>> CountRows(const catalog::TableDescriptor& table,
     // that nothing has makes it one.
     kv::PinnedValue nothing;
     CELLAR_TRY(
-        transaction->Get(compiled->primary().prefix, &nothing, kv::ReadMode::kSnapshot).status());
+        transaction->Get(compiled->primary().prefix, &nothing, {kv::ReadMode::kSnapshot, view})
+            .status());
   }
   return std::optional<uint64_t>(static_cast<uint64_t>(usage->rows));
 }

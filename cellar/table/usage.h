@@ -26,16 +26,18 @@ struct TableUsage {
   int64_t read = 0;  // written down by TableStore::FlushReads, the others with each commit
 };
 
-// Exact in the transaction's snapshot, with its own changes. nullopt: the table is not counted.
-// Cost: one trip.
+// Exact at the view (null: in the transaction's snapshot, with all its own changes). nullopt: the
+// table is not counted. Cost: one trip.
 Result<std::optional<TableUsage>> UsageOf(const catalog::TableDescriptor& table,
-                                          kv::Transaction* transaction);
+                                          kv::Transaction* transaction,
+                                          const kv::ReadView* view = nullptr);
 
 // The number of rows, as UsageOf says; nullopt: the table is not counted. `track`: at commit this
 // counts as having read all rows, which serializable isolation needs. Cost: one trip; two without
 // `track`.
 Result<std::optional<uint64_t>> CountRows(const catalog::TableDescriptor& table,
-                                          kv::Transaction* transaction, bool track);
+                                          kv::Transaction* transaction, const kv::ReadView* view,
+                                          bool track);
 
 // What a batch of rows of all living columns adds to TableUsage::bytes. `picked`: one byte a row,
 // null: all.

@@ -84,7 +84,7 @@ class UniqueProbe {
     keys_.push_back(key);
   }
   Status Run(AccessContext* context) {
-    if (row_places_.empty()) return context->MultiGet(keys_, &values_, &found_);
+    if (row_places_.empty()) return context->MultiGet(keys_, nullptr, &values_, &found_);
     std::vector<std::string_view> row_keys, other_keys;
     std::vector<size_t> other_places;
     size_t next = 0;
@@ -99,9 +99,9 @@ class UniqueProbe {
     }
     std::vector<StoredRow> rows;
     std::vector<uint8_t> rows_found, others_found;
-    CELLAR_TRY(fetcher_.Fetch(context, compiled_, row_keys, &rows, &rows_found));
+    CELLAR_TRY(fetcher_.Fetch(context, compiled_, row_keys, nullptr, &rows, &rows_found));
     std::vector<kv::PinnedValue> other_values;
-    CELLAR_TRY(context->MultiGet(other_keys, &other_values, &others_found));
+    CELLAR_TRY(context->MultiGet(other_keys, nullptr, &other_values, &others_found));
     found_.assign(keys_.size(), 0);
     values_.resize(keys_.size());
     for (size_t i = 0; i < row_keys.size(); ++i) found_[row_places_[i]] = rows_found[i];
@@ -340,6 +340,30 @@ class Inserter {
   std::vector<uint8_t> skipped_;
 };
 
+// Deletes rows of IndexedRows with all their entries; `picked`: one byte a row, null: all.
+Status DeleteEntries(AccessContext* context, const CompiledTable& compiled,
+                     std::span<const std::string_view> refs, const RowBatch& rows,
+                     const uint8_t* picked) {
+  std::string key;
+  for (const IndexCodec& index : compiled.indexes()) {
+    BuildNotes notes;
+    const bool noted = IsBeingBuilt(*index.index);
+    if (!noted && !LosesEntries(*index.index)) continue;
+    for (size_t row = 0; row < refs.size(); ++row) {
+      if ((picked != nullptr && picked[row] == 0) || !index.Holds(rows, row)) continue;
+      key.clear();
+      index.AppendKey(rows, row, refs[row], &key);
+      if (noted) {
+        notes.Add(index, refs[row], key);
+      } else {
+        CELLAR_TRY(DeleteEntry(context, compiled, index, key, refs[row], rows, row));
+      }
+    }
+    CELLAR_TRY(notes.Write(context, compiled.table(), index));
+  }
+  return Status();
+}
+
 // One index's part of an update.
 struct UpdateIndex {
   const IndexCodec* codec;
@@ -349,14 +373,16 @@ struct UpdateIndex {
 
 class Updater {
  public:
+  // `set_aside`: see Access::Update; null: a key that is there is an error.
   Updater(AccessContext* context, const CompiledTable& compiled,
           std::span<const std::string_view> refs, const RowBatch& old_rows,
-          const RowBatch& new_rows)
+          const RowBatch& new_rows, std::vector<uint8_t>* set_aside)
       : context_(context),
         compiled_(compiled),
         old_refs_(refs),
         old_rows_(old_rows),
-        new_rows_(new_rows) {}
+        new_rows_(new_rows),
+        set_aside_(set_aside) {}
 
   Status Run() {
     AppendRefs(compiled_, new_rows_, &new_refs_);
@@ -366,7 +392,11 @@ class Updater {
       indexes_.emplace_back().codec = &codec;
       Prepare(&indexes_.back());
     }
+    if (set_aside_ != nullptr) set_aside_->assign(new_rows_.size(), 0);
     CELLAR_TRY(CheckUnique());
+    if (any_set_aside_) {
+      CELLAR_TRY(DeleteEntries(context_, compiled_, old_refs_, old_rows_, set_aside_->data()));
+    }
     CELLAR_TRY(Write());
     return NoteForBuilds();
   }
@@ -392,6 +422,16 @@ class Updater {
       index->old_keys.End();
       index->new_keys.End();
     }
+  }
+
+  bool SetAside(size_t row) const { return any_set_aside_ && (*set_aside_)[row] != 0; }
+  Status SetAsideOrFail(const UpdateIndex& index, size_t row) {
+    if (set_aside_ == nullptr) {
+      return DuplicateKey(compiled_, *index.codec, new_rows_, row, context_->format);
+    }
+    any_set_aside_ = true;
+    (*set_aside_)[row] = 1;
+    return Status();
   }
 
   // The state after the whole batch: a key may be taken that another row of the batch leaves.
@@ -420,8 +460,7 @@ class Updater {
     for (size_t i = 0; i < added.size(); ++i) {
       const bool there = probe.found(i) && !left.contains(probe.key(i));
       if (there || !taken.insert(probe.key(i)).second) {
-        return DuplicateKey(compiled_, *added[i].index->codec, new_rows_, added[i].row,
-                            context_->format);
+        CELLAR_TRY(SetAsideOrFail(*added[i].index, added[i].row));
       }
     }
     return Status();
@@ -432,6 +471,7 @@ class Updater {
     for (const UpdateIndex& index : indexes_) {
       const bool takes = TakesEntries(*index.codec->index);
       for (size_t row = 0; row < new_rows_.size(); ++row) {
+        if (SetAside(row)) continue;
         const bool stays = takes && index.old_keys[row] == index.new_keys[row];
         if (!stays && !index.old_keys[row].empty()) {
           CELLAR_TRY(DeleteEntry(context_, compiled_, *index.codec, index.old_keys[row],
@@ -448,7 +488,7 @@ class Updater {
         continue;
       }
       for (size_t row = 0; row < new_rows_.size(); ++row) {
-        if (index.new_keys[row].empty()) continue;
+        if (SetAside(row) || index.new_keys[row].empty()) continue;
         value.clear();
         CELLAR_TRY(index.codec->AppendValue(new_rows_, row, new_refs_[row], &scratch, &value));
         CELLAR_TRY(transaction->Put(index.new_keys[row], value));
@@ -465,6 +505,7 @@ class Updater {
       Prepare(&index);
       BuildNotes notes;
       for (size_t row = 0; row < new_rows_.size(); ++row) {
+        if (SetAside(row)) continue;
         const bool moves = new_refs_[row] != old_refs_[row];
         const bool comes = !index.new_keys[row].empty();
         if (!index.old_keys[row].empty() || (comes && !moves)) {
@@ -485,6 +526,7 @@ class Updater {
     std::vector<std::pair<size_t, std::string>> long_rows;
     std::vector<std::string_view> keys;
     for (size_t row = 0; row < new_rows_.size(); ++row) {
+      if (SetAside(row)) continue;
       value.clear();
       CELLAR_TRY(compiled_.AppendRow(new_rows_, row, &value));
       const std::string_view key = index.new_keys[row];
@@ -510,7 +552,7 @@ class Updater {
     // What is in the delta already must stay whole.
     std::vector<kv::PinnedValue> delta;
     std::vector<uint8_t> found;
-    CELLAR_TRY(context_->MultiGet(keys, &delta, &found));
+    CELLAR_TRY(context_->MultiGet(keys, nullptr, &delta, &found));
     for (size_t i = 0; i < keys.size(); ++i) {
       CELLAR_TRY(transaction->Put(keys[i], found[i] ? long_rows[i].second : patches[i]));
     }
@@ -531,6 +573,8 @@ class Updater {
   std::span<const std::string_view> old_refs_;
   const RowBatch& old_rows_;
   const RowBatch& new_rows_;
+  std::vector<uint8_t>* const set_aside_;
+  bool any_set_aside_ = false;
   StringList new_refs_;
   std::vector<UpdateIndex> indexes_;
 };
@@ -565,7 +609,7 @@ Status InsertRows(AccessContext* context, const TablePtr& table, RowBatch* rows,
 
 Status UpdateRows(AccessContext* context, const TablePtr& table,
                   std::span<const std::string_view> refs, const RowBatch& old_rows,
-                  const RowBatch& new_rows) {
+                  const RowBatch& new_rows, std::vector<uint8_t>* set_aside) {
   CELLAR_TRY(context->FlushBulk());
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
   CELLAR_TRY(CheckColumns(*compiled, old_rows));
@@ -582,7 +626,7 @@ Status UpdateRows(AccessContext* context, const TablePtr& table,
   IndexedRows old_indexed, new_indexed;
   CELLAR_TRY(old_indexed.Compute(*compiled, old_rows));
   CELLAR_TRY(new_indexed.Compute(*compiled, new_rows));
-  return Updater(context, *compiled, refs, old_indexed.rows(), new_indexed.rows()).Run();
+  return Updater(context, *compiled, refs, old_indexed.rows(), new_indexed.rows(), set_aside).Run();
 }
 
 Status DeleteRows(AccessContext* context, const TablePtr& table,
@@ -595,27 +639,9 @@ Status DeleteRows(AccessContext* context, const TablePtr& table,
   }
   IndexedRows indexed;
   CELLAR_TRY(indexed.Compute(*compiled, old_rows));
-  const RowBatch& rows = indexed.rows();
   CountChanges(context, *compiled, refs.size());
   CELLAR_TRY(LogChanges(context, *table, refs));
-  std::string key;
-  for (const IndexCodec& index : compiled->indexes()) {
-    BuildNotes notes;
-    const bool noted = IsBeingBuilt(*index.index);
-    if (!noted && !LosesEntries(*index.index)) continue;
-    for (size_t row = 0; row < refs.size(); ++row) {
-      if (!index.Holds(rows, row)) continue;
-      key.clear();
-      index.AppendKey(rows, row, refs[row], &key);
-      if (noted) {
-        notes.Add(index, refs[row], key);
-      } else {
-        CELLAR_TRY(DeleteEntry(context, *compiled, index, key, refs[row], rows, row));
-      }
-    }
-    CELLAR_TRY(notes.Write(context, *table, index));
-  }
-  return Status();
+  return DeleteEntries(context, *compiled, refs, indexed.rows(), nullptr);
 }
 
 }  // namespace cellar::table

@@ -26,7 +26,7 @@ Status InsertRows(AccessContext* context, const TablePtr& table, RowBatch* rows,
                   const ConflictPolicy& policy, InsertOutcome* outcome);
 Status UpdateRows(AccessContext* context, const TablePtr& table,
                   std::span<const std::string_view> refs, const RowBatch& old_rows,
-                  const RowBatch& new_rows);
+                  const RowBatch& new_rows, std::vector<uint8_t>* set_aside);
 Status DeleteRows(AccessContext* context, const TablePtr& table,
                   std::span<const std::string_view> refs, const RowBatch& old_rows);
 

@@ -20,6 +20,12 @@ Execution::~Execution() = default;
 
 namespace {
 
+Status OpenView(ExecEnvironment* environment) {
+  if (environment->view != nullptr || environment->access == nullptr) return Status();
+  CELLAR_TRY_ASSIGN(environment->view, environment->access->OpenView());
+  return Status();
+}
+
 bool IsRestartable(const Plan& plan) {
   if (!plan.subplans.empty() || !plan.ctes.empty() || plan.num_work_tables != 0) return false;
   for (const PlanNode* node = plan.root.get();; node = node->children[0].get()) {
@@ -49,6 +55,7 @@ Result<std::unique_ptr<Execution>> Execution::Open(std::shared_ptr<const Plan> p
   exec::ExecState& state = impl->state;
   state.plan = impl->plan.get();
   state.env = environment;
+  CELLAR_TRY(OpenView(&state.env));
   state.context = environment.context;
   if (environment.analyze) state.counters.resize(impl->plan->num_nodes);
   state.ctes.resize(impl->plan->ctes.size());
@@ -71,6 +78,7 @@ const Plan* Execution::plan() const { return impl_->plan.get(); }
 Status Execution::Restart(const ExecEnvironment& environment) {
   exec::ExecState& state = impl_->state;
   state.env = environment;
+  CELLAR_TRY(OpenView(&state.env));
   state.context = environment.context;
   state.rows_affected = state.rows_replaced = 0;
   state.context->exec_parameters.assign(impl_->plan->num_slots, Datum());

@@ -53,6 +53,12 @@ struct ExecEnvironment {
   CascadePlans* cascades = nullptr;
   // Of kExternal nodes: fills the batch, false at the end.
   std::function<Result<bool>(RowBatch*)> external_rows;
+  // What all reads of the statement see, but for those that ask for what is there now: of unique
+  // keys and foreign keys. Null: one is opened at the start.
+  table::ReadViewPtr view;
+  // Rows that scans hand out and writers write at once, kBatchRows at most. Answers do not depend
+  // on it, which tests prove with fewer.
+  size_t batch_rows = kBatchRows;
   bool analyze = false;         // count rows and time per node
   bool serializable = true;     // what is known without reading counts as read at commit
   int64_t lock_timeout_ms = 0;  // of row locks; 0: wait for ever

@@ -359,6 +359,7 @@ class LookupJoinOperator : public JoinOperator {
   Status DoOpen() override {
     ResetPairs();
     batch_ = nullptr;
+    spec_.view = state_.env.view;
     return left_->Open();
   }
 

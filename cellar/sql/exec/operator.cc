@@ -302,10 +302,10 @@ Status ExprList::Eval(const RowBatch& input, EvalContext& context) {
 }
 
 RowBatch* EmitChunk(const RowBatch& rows, const std::vector<int>* columns, size_t* next,
-                    RowBatch* out) {
+                    RowBatch* out, size_t most) {
   if (*next >= rows.size()) return nullptr;
   const size_t start = *next;
-  const size_t count = std::min(kBatchRows, rows.size() - start);
+  const size_t count = std::min(most, rows.size() - start);
   const size_t width = columns ? columns->size() : rows.num_columns();
   out->columns().resize(width);
   for (size_t c = 0; c < width; ++c) {

@@ -137,10 +137,10 @@ void CopyColumn(const ColumnVector& from, size_t rows, ColumnVector* to);
 inline constexpr uint32_t kNoRow = UINT32_MAX;
 void GatherColumn(const ColumnVector& from, const uint32_t* rows, size_t count, ColumnVector* to);
 
-// The next kBatchRows rows of `rows` from *next on, as a batch that borrows their bytes; null when
+// The next `most` rows of `rows` from *next on, as a batch that borrows their bytes; null when
 // there are no more. `columns` picks and orders the columns; null: all.
 RowBatch* EmitChunk(const RowBatch& rows, const std::vector<int>* columns, size_t* next,
-                    RowBatch* out);
+                    RowBatch* out, size_t most = kBatchRows);
 
 // Evaluates expressions over batches into vectors that live until the next call.
 class ExprList {

@@ -84,7 +84,7 @@ class ScanOperator : public Operator {
     kv::Transaction* transaction = state_.access().transaction();
     const uint64_t trips = transaction->stats().trips;
     Result<std::optional<uint64_t>> rows =
-        table::CountRows(*scan_.table, transaction, state_.env.serializable);
+        table::CountRows(*scan_.table, transaction, state_.env.view.get(), state_.env.serializable);
     if (state_.env.analyze) counters().trips += transaction->stats().trips - trips;
     return rows;
   }
@@ -92,12 +92,15 @@ class ScanOperator : public Operator {
  protected:
   Status DoOpen() override {
     reader_.reset();
+    read_.Clear();
+    next_ = 0;
     span_arena_.Reset();
     table::ScanSpec spec;
     CELLAR_TRY(MakeSpans(scan_, context(), &span_arena_, &spec.spans));
     if (spec.spans.empty()) return Status();
     spec.table = scan_.table;
     spec.index = scan_.index;
+    spec.view = state_.env.view;
     if (!conditions_.Prepare(context(), &spec)) return Status();
     spec.reverse = scan_.reverse;
     spec.limit_hint = scan_.limit_hint;
@@ -118,9 +121,8 @@ class ScanOperator : public Operator {
         columns.push_back(std::move(spare_.back()));
         spare_.pop_back();
       }
-      Result<bool> more = CountReads([this] { return reader_->Next(&batch_); });
-      if (!more.ok()) return std::move(more).status();
-      if (!*more) {
+      CELLAR_TRY_ASSIGN(const bool more, Read());
+      if (!more) {
         reader_.reset();
         break;
       }
@@ -144,6 +146,20 @@ class ScanOperator : public Operator {
   }
 
  private:
+  // The next rows into batch_, no more than the environment wants at once.
+  Result<bool> Read() {
+    const size_t most = state_.env.batch_rows;
+    if (most >= kBatchRows) {
+      return CountReads([this] { return reader_->Next(&batch_); });
+    }
+    while (next_ >= read_.size()) {
+      next_ = 0;
+      Result<bool> more = CountReads([this] { return reader_->Next(&read_); });
+      if (!more.ok() || !*more) return more;
+    }
+    EmitChunk(read_, nullptr, &next_, &batch_, most);
+    return true;
+  }
   // Does the scan return each row of the table?
   bool IsWholeTable() const {
     if (reader_ == nullptr || scan_.spans.size() != 1 || scan_.filter != nullptr ||
@@ -164,6 +180,8 @@ class ScanOperator : public Operator {
   std::unique_ptr<table::Reader> reader_;
   Arena span_arena_, arena_;
   RowBatch batch_;
+  RowBatch read_;    // what batch_ is a part of, if the environment wants few rows
+  size_t next_ = 0;  // of read_
   std::vector<ColumnVector> spare_;
   std::vector<uint32_t> passing_;
 };
