@@ -6,6 +6,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/pgwire/errors.h"
 #include "cellar/types/text_io.h"
+#include "cellar/types/value_size.h"
 
 namespace cellar::pgwire {
 namespace {
@@ -138,6 +139,13 @@ Status RowFormatter::PutRows(const RowBatch& batch, std::span<const int16_t> for
         out->PutInt32(kNullLength);
       } else {
         PutValue(column, row, forms_[c], settings, out);
+        if (column.type().id == TypeId::kRecord) {
+          // Longer text of a record was cut off.
+          if (Status status = CheckValueSize(scratch_.size()); !status.ok()) {
+            out->Abandon();
+            return status;
+          }
+        }
         if (out->frame_bytes() > kMaxRowBytes) {
           out->Abandon();
           return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,

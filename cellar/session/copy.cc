@@ -9,6 +9,7 @@
 #include "cellar/session/still_current.h"
 #include "cellar/session/value_text.h"
 #include "cellar/sql/parser/deparse.h"
+#include "cellar/types/value_size.h"
 
 namespace cellar::session {
 namespace {
@@ -330,8 +331,14 @@ Status CopyTo(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& op
   if (copy.has_file) {
     CELLAR_TRY_ASSIGN(file, OpenFile(copy.file, false));
   }
-  CopyWriter writer(options, columns, [&s](Datum value, Type type, std::string* text) {
+  Status printed;
+  CopyWriter writer(options, columns, [&s, &printed](Datum value, Type type, std::string* text) {
+    const size_t before = text->size();
     AppendValueText(s, value, type, text);
+    // Longer text of a record was cut off.
+    if (type.id == TypeId::kRecord && printed.ok()) {
+      printed = CheckValueSize(text->size() - before);
+    }
   });
   std::string out;
   auto flush = [&]() -> Status {
@@ -362,6 +369,7 @@ Status CopyTo(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& op
     if (batch == nullptr) break;
     for (size_t row = 0; row < batch->size(); ++row) {
       writer.AppendRow(*batch, row, &out);
+      if (!printed.ok()) return printed;
       // One frame a row when it goes to a client, as clients that read line by line expect.
       if (file == nullptr || out.size() >= kOutputBytes) CELLAR_TRY(flush());
     }

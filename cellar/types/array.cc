@@ -5,6 +5,7 @@
 
 #include "cellar/base/check.h"
 #include "cellar/base/sqlstate.h"
+#include "cellar/types/value_size.h"
 
 namespace cellar {
 namespace {
@@ -103,15 +104,49 @@ Type ElementTypeOf(Type array) {
   return Type();
 }
 
+Status CheckArrayBounds(std::span<const int32_t> lengths, std::span<const int32_t> lower_bounds) {
+  for (size_t d = 0; d < lengths.size() && d < lower_bounds.size(); ++d) {
+    if (int64_t{lower_bounds[d]} + lengths[d] > INT32_MAX) {
+      return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
+                      "array lower bound is too large: {}", lower_bounds[d]);
+    }
+  }
+  return Status();
+}
+
 ArrayView::ArrayView(std::string_view bytes, Type element)
     : bytes_(bytes.data()), physical_(PhysicalOf(element)) {
   if (bytes.size() < kHeader) return;
-  dimensions_ = static_cast<uint8_t>(bytes[0]);
-  size_ = static_cast<uint32_t>(ReadInt(4));
+  const int dimensions = static_cast<uint8_t>(bytes[0]);
   const bool has_nulls = bytes[1] != 0;
-  data_ = bytes_ + HeaderSize(dimensions_);
-  if (has_nulls) nulls_ = data_;
-  data_ += NullsSize(size_, has_nulls);
+  const size_t count = static_cast<uint32_t>(ReadInt(4));
+  const size_t data_at = HeaderSize(dimensions) + NullsSize(count, has_nulls);
+  const size_t words = count * (physical_ == Physical::kBytes ? 4 : 8);
+  if (dimensions > kMaxArrayDimensions || (dimensions == 0) != (count == 0) ||
+      static_cast<uint8_t>(bytes[1]) > 1 || bytes[2] != 0 || bytes[3] != 0 ||
+      bytes.size() < data_at + words) {
+    return;
+  }
+  uint64_t product = dimensions == 0 ? 0 : 1;
+  for (int d = 0; d < dimensions; ++d) {
+    const int32_t one = length(d);
+    if (one < 1) return;
+    product = std::min<uint64_t>(product * static_cast<uint64_t>(one), UINT32_MAX);
+  }
+  if (product != count) return;
+  size_t data_bytes = 0;
+  if (physical_ == Physical::kBytes && count > 0) {
+    uint32_t end;
+    std::memcpy(&end, bytes.data() + data_at + words - 4, 4);
+    data_bytes = end;
+  }
+  if (bytes.size() != data_at + words + data_bytes) return;
+  dimensions_ = dimensions;
+  size_ = count;
+  data_bytes_ = data_bytes;
+  data_ = bytes_ + data_at;
+  if (has_nulls) nulls_ = bytes_ + HeaderSize(dimensions);
+  valid_ = true;
 }
 
 Datum ArrayView::At(int64_t subscript) const {
@@ -132,11 +167,22 @@ Datum ArrayView::At(std::span<const int64_t> subscripts) const {
   return Get(position);
 }
 
+Status ArrayBuilder::TryAdd(Datum element) {
+  const bool bytes = PhysicalOf(element_) == Physical::kBytes;
+  const size_t more = bytes && !element.is_null() ? element.bytes().size() : 0;
+  // An element counts as what it takes here, which is more than it takes in the array.
+  CELLAR_TRY(CheckValueSize(bytes_ + more + (elements_.size() + 1) * sizeof(Datum)));
+  bytes_ += more;
+  elements_.push_back(element);
+  return Status();
+}
+
 std::string_view ArrayBuilder::Finish(Arena* arena, int32_t lower_bound) {
   const auto length = static_cast<int32_t>(elements_.size());
   std::string_view out =
       Build(elements_, PhysicalOf(element_), {&length, 1}, {&lower_bound, 1}, arena);
   elements_.clear();
+  bytes_ = 0;
   return out;
 }
 
@@ -144,7 +190,64 @@ std::string_view ArrayBuilder::Finish(std::span<const int32_t> lengths,
                                       std::span<const int32_t> lower_bounds, Arena* arena) {
   std::string_view out = Build(elements_, PhysicalOf(element_), lengths, lower_bounds, arena);
   elements_.clear();
+  bytes_ = 0;
   return out;
+}
+
+Result<bool> ArrayStacker::Add(std::string_view array) {
+  const ArrayView view(array, element_);
+  ++arrays_;
+  if (arrays_ == 1) {
+    for (int d = 0; d < view.dimensions(); ++d) {
+      lengths_.push_back(view.length(d));
+      bounds_.push_back(view.lower_bound(d));
+    }
+  } else {
+    if (static_cast<size_t>(view.dimensions()) != lengths_.size()) return false;
+    for (int d = 0; d < view.dimensions(); ++d) {
+      const auto i = static_cast<size_t>(d);
+      if (view.length(d) != lengths_[i] || view.lower_bound(d) != bounds_[i]) return false;
+    }
+  }
+  for (size_t i = 0; i < view.size(); ++i) CELLAR_TRY(builder_.TryAdd(view.Get(i)));
+  return true;
+}
+
+Result<std::string_view> ArrayStacker::Finish(Arena* arena) {
+  if (lengths_.empty()) return ArrayBuilder(element_).Finish(arena);
+  lengths_.insert(lengths_.begin(), static_cast<int32_t>(arrays_));
+  bounds_.insert(bounds_.begin(), 1);
+  if (lengths_.size() > static_cast<size_t>(kMaxArrayDimensions)) {
+    return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
+                    "number of array dimensions ({}) exceeds the maximum allowed ({})",
+                    lengths_.size(), kMaxArrayDimensions);
+  }
+  return builder_.Finish(lengths_, bounds_, arena);
+}
+
+Result<std::string_view> AccumulateArray(std::span<const Datum> values, Type type, Arena* arena) {
+  if (!type.array) {
+    ArrayBuilder builder(type);
+    for (Datum value : values) CELLAR_TRY(builder.TryAdd(value));
+    return builder.Finish(arena);
+  }
+  ArrayStacker stacker(ElementTypeOf(type));
+  for (Datum value : values) {
+    if (value.is_null()) {
+      return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
+                      "cannot accumulate null arrays");
+    }
+    if (ArrayView(value.bytes(), ElementTypeOf(type)).dimensions() == 0) {
+      return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
+                      "cannot accumulate empty arrays");
+    }
+    CELLAR_TRY_ASSIGN(const bool same, stacker.Add(value.bytes()));
+    if (!same) {
+      return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
+                      "cannot accumulate arrays of different dimensionality");
+    }
+  }
+  return stacker.Finish(arena);
 }
 
 int CompareArrays(std::string_view a, std::string_view b, Type element) {
@@ -207,12 +310,14 @@ Result<std::string_view> ConcatenateArrays(std::string_view a, std::string_view 
     }
   }
   lengths[0] += same ? inner.length(0) : 1;
+  CELLAR_TRY(CheckValueSize(a.size() + b.size()));
   std::vector<Datum> elements = ElementsOf(left);
   for (size_t i = 0; i < right.size(); ++i) elements.push_back(right.Get(i));
   if (elements.size() > kMaxArrayElements) {
     return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
                     "array size exceeds the maximum allowed ({})", kMaxArrayElements);
   }
+  CELLAR_TRY(CheckArrayBounds(lengths, bounds));
   return Build(elements, PhysicalOf(element), lengths, bounds, arena);
 }
 
@@ -224,10 +329,12 @@ Result<std::string_view> AddAtEnd(std::string_view array, Datum value, Type elem
   if (view.dimensions() > 1) {
     return SqlError(Code::kInvalid, "22000", "argument must be empty or one-dimensional array");
   }
+  CELLAR_TRY(CheckValueSize(array.size() + 9 + value.bytes().size()));
   std::vector<Datum> elements = ElementsOf(view);
   elements.insert(front ? elements.begin() : elements.end(), value);
   const auto length = static_cast<int32_t>(elements.size());
   const int32_t bound = view.dimensions() == 0 ? 1 : view.lower_bound(0);
+  CELLAR_TRY(CheckArrayBounds({&length, 1}, {&bound, 1}));
   return Build(elements, PhysicalOf(element), {&length, 1}, {&bound, 1}, arena);
 }
 

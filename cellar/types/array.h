@@ -29,11 +29,17 @@ inline constexpr size_t kMaxArrayElements = 134217727;
 // The type of an array's elements: int4 for int4[], int2 for int2vector. Other types: kInvalid.
 Type ElementTypeOf(Type array);
 
-// Borrows the bytes of an array whose elements have the given physical form. Access is O(1).
+// Errors: 54000 where a subscript would be 2147483647 or more. Bounds that are left out are 1.
+Status CheckArrayBounds(std::span<const int32_t> lengths, std::span<const int32_t> lower_bounds);
+
+// Borrows the bytes of an array whose elements have the given physical form. Access is O(1). Bytes
+// that cannot be such an array are an empty one, and no element reaches beyond the bytes.
 class ArrayView {
  public:
   ArrayView(std::string_view bytes, Type element);
 
+  // Whether the bytes were an array of such elements, as far as their sizes tell.
+  bool valid() const { return valid_; }
   int dimensions() const { return dimensions_; }
   size_t size() const { return size_; }  // elements of all dimensions together
   int32_t length(int dimension) const { return ReadInt(8 + 8 * static_cast<size_t>(dimension)); }
@@ -46,8 +52,9 @@ class ArrayView {
   Datum Get(size_t i) const {
     if (IsNull(i)) return Datum();
     if (physical_ == Physical::kBytes) {
-      uint32_t start = i == 0 ? 0 : ReadEnd(i - 1);
-      return Datum::Bytes({data_ + 4 * size_ + start, ReadEnd(i) - start});
+      const uint32_t start = i == 0 ? 0 : ReadEnd(i - 1), end = ReadEnd(i);
+      if (start > end || end > data_bytes_) return Datum::Bytes({});
+      return Datum::Bytes({data_ + 4 * size_ + start, end - start});
     }
     int64_t word;
     std::memcpy(&word, data_ + 8 * i, 8);
@@ -77,8 +84,10 @@ class ArrayView {
   const char* nulls_ = nullptr;
   const char* data_ = nullptr;
   size_t size_ = 0;
+  size_t data_bytes_ = 0;  // of elements that are bytes, all together
   int dimensions_ = 0;
   Physical physical_;
+  bool valid_ = false;
 };
 
 // Collects elements and makes the bytes. Reusable after Finish. One thread at a time.
@@ -87,6 +96,8 @@ class ArrayBuilder {
   explicit ArrayBuilder(Type element) : element_(element) {}
   // Borrows the datum's bytes until Finish.
   void Add(Datum element) { elements_.push_back(element); }
+  // The same, unless the array would be larger than a new value may be. Errors: 54000.
+  Status TryAdd(Datum element);
   size_t size() const { return elements_.size(); }
   // One dimension with this lower bound; no elements: the empty array.
   std::string_view Finish(Arena* arena, int32_t lower_bound = 1);
@@ -97,7 +108,31 @@ class ArrayBuilder {
  private:
   Type element_;
   std::vector<Datum> elements_;
+  size_t bytes_ = 0;  // of elements that are bytes, as TryAdd counts them
 };
+
+// Makes an array of one dimension more out of arrays of one shape: ARRAY[a, b], ARRAY(SELECT a),
+// array_agg(a). One thread at a time.
+class ArrayStacker {
+ public:
+  // Of the arrays' elements.
+  explicit ArrayStacker(Type element) : element_(element), builder_(element) {}
+  // Borrows the array until Finish. False: its lengths are not those of the first one.
+  Result<bool> Add(std::string_view array);
+  // Arrays without elements make one without any. Errors: 54000 for more than six dimensions.
+  Result<std::string_view> Finish(Arena* arena);
+
+ private:
+  Type element_;
+  ArrayBuilder builder_;
+  size_t arrays_ = 0;
+  std::vector<int32_t> lengths_, bounds_;
+};
+
+// The array of some values, which array_agg and ARRAY(SELECT ..) make: of arrays, one of one
+// dimension more. Errors: 22004 and 2202E for arrays that are NULL, empty or of several shapes,
+// 54000.
+Result<std::string_view> AccumulateArray(std::span<const Datum> values, Type type, Arena* arena);
 
 // Element by element, then by number of elements, dimensions and bounds, as PostgreSQL's array_cmp
 // (NULL elements are greatest and equal).

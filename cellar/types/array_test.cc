@@ -112,5 +112,71 @@ TEST(Array, BoundsItsDimensions) {
             Code::kLimit);
 }
 
+// Bytes that are not such an array are an empty one, and elements end with the bytes.
+TEST(Array, ReadsNothingBehindItsBytes) {
+  Arena arena;
+  const std::string_view ints = Read("{1,2,3}", kInt4, &arena),
+                         texts = Read("{a,bc}", kText, &arena);
+  EXPECT_TRUE(ArrayView(ints, kInt4).valid());
+  EXPECT_TRUE(ArrayView(texts, kText).valid());
+  EXPECT_FALSE(ArrayView(ints, kText).valid());
+  EXPECT_FALSE(ArrayView(texts, kInt4).valid());
+  EXPECT_EQ(ArrayView(texts, kInt4).size(), 0u);
+  for (size_t size = 0; size < texts.size(); ++size) {
+    EXPECT_FALSE(ArrayView(texts.substr(0, size), kText).valid()) << size;
+  }
+  // Any change of any byte: no element reaches behind the last one.
+  std::mt19937 random(7);
+  for (int round = 0; round < 20000; ++round) {
+    std::string bytes(round % 2 == 0 ? texts : ints);
+    for (int changes = 1 + static_cast<int>(random() % 3); changes > 0; --changes) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    const std::string copy = bytes;  // of its exact size, for the address sanitizer
+    ArrayView view(copy, kText);
+    for (size_t i = 0; i < view.size(); ++i) {
+      const Datum value = view.Get(i);
+      if (value.is_null() || value.bytes().empty()) continue;
+      ASSERT_GE(value.bytes().data(), copy.data());
+      ASSERT_LE(value.bytes().data() + value.bytes().size(), copy.data() + copy.size());
+    }
+  }
+}
+
+TEST(Array, StacksArraysOfOneShape) {
+  Arena arena;
+  ArrayStacker stacker(kInt4);
+  EXPECT_TRUE(*stacker.Add(Read("{1,2}", kInt4, &arena)));
+  EXPECT_TRUE(*stacker.Add(Read("{NULL,4}", kInt4, &arena)));
+  EXPECT_FALSE(*stacker.Add(Read("{5}", kInt4, &arena)));
+  ArrayStacker good(kInt4);
+  EXPECT_TRUE(*good.Add(Read("{1,2}", kInt4, &arena)));
+  EXPECT_TRUE(*good.Add(Read("{NULL,4}", kInt4, &arena)));
+  EXPECT_EQ(Print(*good.Finish(&arena), kInt4), "{{1,2},{NULL,4}}");
+  ArrayStacker deep(kInt4);
+  EXPECT_TRUE(*deep.Add(Read("{{{{{{1}}}}}}", kInt4, &arena)));
+  EXPECT_EQ(deep.Finish(&arena).status().sqlstate(), "54000");
+}
+
+TEST(Array, IsBoundedAsItGrows) {
+  ArrayBuilder builder(kText);
+  const std::string megabyte(1 << 20, 'x');
+  Status status;
+  size_t count = 0;
+  while (status.ok() && count < 1000) {
+    status = builder.TryAdd(Datum::Bytes(megabyte));
+    count += status.ok();
+  }
+  EXPECT_EQ(status.sqlstate(), "54000");
+  EXPECT_EQ(count, 255u);
+}
+
+TEST(Array, RefusesSubscriptsBehindTheLast) {
+  Arena arena;
+  const std::string_view last = Read("[2147483646:2147483646]={1}", kInt4, &arena);
+  EXPECT_EQ(AppendElement(last, Datum::Int(2), kInt4, &arena).status().sqlstate(), "54000");
+  EXPECT_EQ(ConcatenateArrays(last, last, kInt4, &arena).status().sqlstate(), "54000");
+}
+
 }  // namespace
 }  // namespace cellar

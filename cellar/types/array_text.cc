@@ -196,8 +196,7 @@ class ArrayReader {
     }
     std::string_view body = text_.substr(first, solid_end - first);
     if (IsNullWord(body)) {
-      builder_.Add(Datum());
-      return Status();
+      return builder_.TryAdd(Datum());
     }
     return AddElement(body);
   }
@@ -223,8 +222,7 @@ class ArrayReader {
                       "array size exceeds the maximum allowed ({})", kMaxArrayElements);
     }
     CELLAR_TRY_ASSIGN(Datum datum, ParseDatum(value, element_, settings_, arena_));
-    builder_.Add(datum);
-    return Status();
+    return builder_.TryAdd(datum);
   }
 
   std::string_view text_;
@@ -272,6 +270,7 @@ class ArrayWriter {
   void WriteGroup(int dimension) {
     out_->push_back('{');
     for (int32_t i = 0; i < view_.length(dimension); ++i) {
+      if (out_->size() > settings_.max_text_bytes) return;
       if (i > 0) out_->push_back(',');
       if (dimension + 1 < view_.dimensions())
         WriteGroup(dimension + 1);
@@ -393,18 +392,19 @@ Result<std::string_view> ParseArrayBinary(std::string_view bytes, Type element, 
     uint32_t length;
     if (!TakeBigEndian(&bytes, &length)) return ShortMessage();
     if (length == UINT32_MAX) {
-      builder.Add(Datum());
+      CELLAR_TRY(builder.TryAdd(Datum()));
       continue;
     }
     if (length > bytes.size()) return ShortMessage();
     CELLAR_TRY_ASSIGN(Datum datum, ParseDatumBinary(bytes.substr(0, length), element, arena));
-    builder.Add(datum);
+    CELLAR_TRY(builder.TryAdd(datum));
     bytes.remove_prefix(length);
   }
   if (!bytes.empty()) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidBinaryRepresentation,
                     "improper binary format in array");
   }
+  CELLAR_TRY(CheckArrayBounds(lengths, bounds));
   return builder.Finish(lengths, bounds, arena);
 }
 

@@ -58,6 +58,11 @@ void AppendColumn(const ColumnVector& from, size_t count, RowAt row_at, Arena* a
                   ColumnVector* to) {
   const size_t base = to->size();
   to->Resize(base + count);
+  if (from.physical() != to->physical()) {
+    // Nobody should; but values of another form must not be read as this one.
+    for (size_t k = 0; k < count; ++k) to->Set(base + k, from.Get(row_at(k)));
+    return;
+  }
   if (from.has_nulls()) {
     const uint8_t* source = from.nulls();
     uint8_t* target = to->nulls() + base;

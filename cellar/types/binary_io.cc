@@ -11,6 +11,7 @@
 #include "cellar/types/record.h"
 #include "cellar/types/scalar_text.h"
 #include "cellar/types/text_io.h"
+#include "cellar/types/value_size.h"
 
 namespace cellar {
 namespace {
@@ -179,6 +180,7 @@ Result<Datum> ParseDatumBinary(std::string_view bytes, Type type, Arena* arena) 
     CELLAR_TRY_ASSIGN(std::string_view array, ParseArrayBinary(bytes, ElementTypeOf(type), arena));
     return Datum::Bytes(array);
   }
+  CELLAR_TRY(CheckValueSize(bytes.size()));
   CELLAR_TRY_ASSIGN(Datum value, ParseScalar(bytes, type, arena));
   return ApplyModifier(value, type, false, arena);
 }

@@ -62,9 +62,10 @@ struct TimeTz {
   int32_t zone = 0;  // seconds WEST of UTC
   bool operator==(const TimeTz&) const = default;
 };
+// Bytes that are none are the zero interval.
 inline Interval IntervalOf(std::string_view bytes) {
   Interval out;
-  std::memcpy(&out, bytes.data(), 16);
+  if (bytes.size() == 16) std::memcpy(&out, bytes.data(), 16);
   return out;
 }
 inline Interval IntervalOf(Datum datum) { return IntervalOf(datum.bytes()); }
@@ -75,6 +76,7 @@ inline Datum MakeDatum(Interval value, Arena* arena) {
 }
 inline TimeTz TimeTzOf(std::string_view bytes) {
   TimeTz out;
+  if (bytes.size() != 12) return out;
   std::memcpy(&out.micros, bytes.data(), 8);
   std::memcpy(&out.zone, bytes.data() + 8, 4);
   return out;

@@ -62,6 +62,23 @@ Value::Value(Type type, Datum datum) : type_(type), datum_(datum) {
   if (!datum.is_null() && PhysicalOf(type) == Physical::kBytes) bytes_ = datum.bytes();
 }
 
+bool HasForm(Datum value, Type type) {
+  const Physical form = PhysicalOf(type);
+  if (type.id == TypeId::kVoid) return true;  // nobody looks at it
+  if (!value.Is(form)) return false;
+  if (form != Physical::kBytes || value.is_null()) return true;
+  if (type.array) return ArrayView(value.bytes(), ScalarOf(type)).valid();
+  switch (type.id) {
+    case TypeId::kInt2vector:
+    case TypeId::kOidvector: return ArrayView(value.bytes(), ElementTypeOf(type)).valid();
+    case TypeId::kRecord: return IsRecord(value.bytes());
+    case TypeId::kInterval:
+    case TypeId::kUuid: return value.bytes().size() == 16;
+    case TypeId::kTimetz: return value.bytes().size() == 12;
+    default: return true;
+  }
+}
+
 int CompareDatums(Datum a, Datum b, Type type) {
   if (type.array) return CompareArrays(a.bytes(), b.bytes(), ScalarOf(type));
   switch (PhysicalOf(type)) {

@@ -1,5 +1,9 @@
 // One value, borrowed: a Datum does not own its bytes. Whoever hands one out says how long they
 // live; usually the arena, batch or plan that it came from.
+//
+// A Datum knows which of the three physical forms it has. Asked for another one it answers 0 or no
+// bytes, so that a type that does not fit its value never becomes an address or foreign memory;
+// HasForm tells in time, and the evaluator asks it of every result.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +21,42 @@ class Datum {
   static Datum Null() { return Datum(); }
   static Datum Int(int64_t value) {
     Datum d;
-    d.null_ = false;
+    d.kind_ = Kind::kInt;
     d.int_ = value;
     return d;
   }
   static Datum Bool(bool value) { return Int(value ? 1 : 0); }
   static Datum Double(double value) {
     Datum d;
-    d.null_ = false;
+    d.kind_ = Kind::kDouble;
     d.double_ = value;
     return d;
   }
   static Datum Bytes(std::string_view value) {
     Datum d;
-    d.null_ = false;
+    d.kind_ = Kind::kBytes;
     d.data_ = value.data();
     d.size_ = static_cast<uint32_t>(value.size());
     return d;
   }
 
-  bool is_null() const { return null_; }
+  bool is_null() const { return kind_ == Kind::kNull; }
   // Which of the three is valid follows from the value's Type; see PhysicalOf.
-  int64_t int_value() const { return int_; }
-  bool bool_value() const { return int_ != 0; }
-  double double_value() const { return double_; }
-  std::string_view bytes() const { return {data_, size_}; }
+  int64_t int_value() const { return kind_ == Kind::kInt ? int_ : 0; }
+  bool bool_value() const { return int_value() != 0; }
+  double double_value() const { return kind_ == Kind::kDouble ? double_ : 0; }
+  std::string_view bytes() const {
+    return kind_ == Kind::kBytes ? std::string_view(data_, size_) : std::string_view();
+  }
+  // NULL, or a value of this physical form.
+  bool Is(Physical form) const {
+    return is_null() || kind_ == static_cast<Kind>(static_cast<uint8_t>(form) + 1);
+  }
 
  private:
-  bool null_ = true;
+  enum class Kind : uint8_t { kNull = 0, kInt, kDouble, kBytes };  // a Physical and one
+
+  Kind kind_ = Kind::kNull;
   uint32_t size_ = 0;
   union {
     int64_t int_ = 0;
@@ -52,6 +64,10 @@ class Datum {
     const char* data_;
   };
 };
+
+// Whether a value can be one of the type: its physical form, and for arrays, records and types of
+// one size what their bytes say of themselves. Cost: O(1). Not a check of bytes from a disk.
+bool HasForm(Datum value, Type type);
 
 // The same value with its bytes copied into `arena`.
 inline Datum CopyDatum(Datum datum, Type type, Arena* arena) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cellar/types/array.h"
+#include "cellar/types/record.h"
 #include "cellar/types/text_io.h"
 
 namespace cellar {
@@ -74,6 +76,43 @@ TEST(Value, OwnsItsBytes) {
   value = Value();
   EXPECT_TRUE(value.is_null());
   EXPECT_EQ(copy.datum().bytes(), "some bytes that will change");
+}
+
+// A type that is not the value's own gives neither an address nor memory behind it.
+TEST(Datum, OfAnotherFormIsNothing) {
+  const Datum integer = Datum::Int(7), real = Datum::Double(1.5), bytes = Datum::Bytes("abc");
+  EXPECT_EQ(integer.bytes(), "");
+  EXPECT_EQ(integer.double_value(), 0);
+  EXPECT_EQ(real.int_value(), 0);
+  EXPECT_EQ(real.bytes(), "");
+  EXPECT_EQ(bytes.int_value(), 0);
+  EXPECT_FALSE(bytes.bool_value());
+  EXPECT_EQ(bytes.double_value(), 0);
+  EXPECT_EQ(Datum().bytes(), "");
+  EXPECT_EQ(Datum().int_value(), 0);
+}
+
+TEST(Datum, KnowsWhichTypesItMayHave) {
+  Arena arena;
+  const auto type = [](TypeId id) { return MakeType(id); };
+  EXPECT_TRUE(HasForm(Datum(), type(TypeId::kInt4)));
+  EXPECT_TRUE(HasForm(Datum::Int(1), type(TypeId::kInt4)));
+  EXPECT_FALSE(HasForm(Datum::Int(1), type(TypeId::kText)));
+  EXPECT_FALSE(HasForm(Datum::Bytes("a"), type(TypeId::kInt8)));
+  EXPECT_FALSE(HasForm(Datum::Bytes("a"), type(TypeId::kInterval)));
+  EXPECT_FALSE(HasForm(Datum::Bytes("a"), type(TypeId::kTimetz)));
+  EXPECT_FALSE(HasForm(Datum::Bytes("a"), type(TypeId::kUuid)));
+  const Datum array =
+      Datum::Bytes(*ParseArray("{1,2}", type(TypeId::kInt4), FormatSettings(), &arena));
+  EXPECT_TRUE(HasForm(array, ArrayOf(TypeId::kInt4)));
+  EXPECT_FALSE(HasForm(array, ArrayOf(TypeId::kText)));
+  EXPECT_FALSE(HasForm(array, type(TypeId::kRecord)));
+  const Datum record =
+      Datum::Bytes(*MakeRecord({{type(TypeId::kInt4), Datum::Int(1), "a"}}, &arena));
+  EXPECT_TRUE(HasForm(record, type(TypeId::kRecord)));
+  EXPECT_FALSE(HasForm(record, ArrayOf(TypeId::kInt4)));
+  EXPECT_TRUE(RecordFields("just some text of a user").empty());
+  EXPECT_EQ(RecordFields(record.bytes()).size(), 1u);
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST(EnumTypeTest, GoesThroughArraysAndRecords) {
   std::string text;
   AppendDatumText(*array, ArrayOf(type), {}, &text);
   EXPECT_EQ(text, "{happy,NULL,sad}");
-  std::string_view record = MakeRecord({{type, Datum::Int(kEnumCodeGap), "m"}}, &arena);
+  std::string_view record = MakeRecord({{type, Datum::Int(kEnumCodeGap), "m"}}, &arena).value();
   text.clear();
   AppendRecordText(record, {}, &text);
   EXPECT_EQ(text, "(sad)");

@@ -1,16 +1,28 @@
 // The bytes of records.
 #include "cellar/types/record.h"
 
+#include <algorithm>
 #include <cstring>
+#include <random>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/types/value_size.h"
 
 namespace cellar {
 namespace {
 
-constexpr size_t kFieldHeader = 12;
+constexpr size_t kHeader = 12, kFieldHeader = 12;
 // In the second byte of a field.
 constexpr uint8_t kArrayFlag = 1, kCollatedFlag = 2;
+
+// Where a record begins: no bytes of a user are taken for one.
+uint64_t Mark() {
+  static const uint64_t mark = [] {
+    std::random_device random;
+    return uint64_t{random()} << 32 | random();
+  }();
+  return mark;
+}
 
 std::string_view NameOf(const RecordField& field) { return field.name.substr(0, 255); }
 
@@ -27,8 +39,8 @@ bool NeedsQuotes(std::string_view text) {
 
 }  // namespace
 
-std::string_view MakeRecord(const std::vector<RecordField>& fields, Arena* arena) {
-  size_t size = 4;
+Result<std::string_view> MakeRecord(const std::vector<RecordField>& fields, Arena* arena) {
+  size_t size = kHeader;
   for (const RecordField& field : fields) {
     size += kFieldHeader + NameOf(field).size();
     if (field.type.id == TypeId::kEnum) size += sizeof(field.type.enumeration);
@@ -36,13 +48,16 @@ std::string_view MakeRecord(const std::vector<RecordField>& fields, Arena* arena
     if (field.value.is_null()) continue;
     size += PhysicalOf(field.type) == Physical::kBytes ? field.value.bytes().size() : 8;
   }
+  CELLAR_TRY(CheckValueSize(size));
   char* out = arena->Allocate(size);
   char* next = out;
   auto put = [&next](const void* data, size_t bytes) {
     if (bytes > 0) std::memcpy(next, data, bytes);
     next += bytes;
   };
-  uint32_t count = static_cast<uint32_t>(fields.size());
+  const uint64_t mark = Mark();
+  put(&mark, 8);
+  const auto count = static_cast<uint32_t>(fields.size());
   put(&count, 4);
   for (const RecordField& field : fields) {
     const auto form = static_cast<uint8_t>((field.type.array ? kArrayFlag : 0) |
@@ -66,20 +81,28 @@ std::string_view MakeRecord(const std::vector<RecordField>& fields, Arena* arena
     if (field.value.is_null()) continue;
     if (bytes) {
       put(field.value.bytes().data(), length);
+    } else if (PhysicalOf(field.type) == Physical::kDouble) {
+      const double word = field.value.double_value();
+      put(&word, 8);
     } else {
-      int64_t word = field.value.int_value();
+      const int64_t word = field.value.int_value();
       put(&word, 8);
     }
   }
-  return {out, size};
+  return std::string_view(out, size);
+}
+
+bool IsRecord(std::string_view bytes) {
+  const uint64_t mark = Mark();
+  return bytes.size() >= kHeader && std::memcmp(bytes.data(), &mark, 8) == 0;
 }
 
 std::vector<RecordField> RecordFields(std::string_view record) {
   std::vector<RecordField> out;
-  if (record.size() < 4) return out;
+  if (!IsRecord(record)) return out;
   uint32_t count;
-  std::memcpy(&count, record.data(), 4);
-  const char* next = record.data() + 4;
+  std::memcpy(&count, record.data() + 8, 4);
+  const char* next = record.data() + kHeader;
   for (uint32_t i = 0; i < count; ++i) {
     RecordField& field = out.emplace_back();
     field.type.id = static_cast<TypeId>(next[0]);
@@ -119,6 +142,8 @@ std::vector<RecordField> RecordFields(std::string_view record) {
 }
 
 void AppendRecordText(std::string_view record, const FormatSettings& settings, std::string* out) {
+  FormatSettings inner = settings;
+  inner.max_text_bytes = std::min(settings.max_text_bytes, kMaxValueBytes);
   *out += '(';
   bool first = true;
   std::string text;
@@ -127,7 +152,8 @@ void AppendRecordText(std::string_view record, const FormatSettings& settings, s
     first = false;
     if (field.value.is_null()) continue;
     text.clear();
-    AppendDatumText(field.value, field.type, settings, &text);
+    AppendDatumText(field.value, field.type, inner, &text);
+    if (out->size() > inner.max_text_bytes) return;
     if (!NeedsQuotes(text)) {
       *out += text;
       continue;
@@ -136,6 +162,7 @@ void AppendRecordText(std::string_view record, const FormatSettings& settings, s
     for (char c : text) {
       if (c == '"' || c == '\\') *out += c;
       *out += c;
+      if (out->size() > inner.max_text_bytes) return;
     }
     *out += '"';
   }

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/types/value_size.h"
 
 namespace cellar {
 namespace {
@@ -277,6 +278,7 @@ Result<double> ParseFloat4(std::string_view text) { return ParseFloat<float>(tex
 
 Result<std::string_view> ParseBytea(std::string_view text, Arena* arena) {
   if (text.size() >= 2 && text[0] == '\\' && text[1] == 'x') {
+    CELLAR_TRY(CheckValueSize(text.size() / 2 - 1));
     char* out = arena->Allocate(text.size() / 2);
     size_t size = 0;
     int high = -1;
@@ -303,6 +305,8 @@ Result<std::string_view> ParseBytea(std::string_view text, Arena* arena) {
     }
     return std::string_view(out, size);
   }
+  // An octal byte takes four characters.
+  CELLAR_TRY(CheckValueSize(text.size() / 4));
   char* out = arena->Allocate(text.size());
   size_t size = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -325,6 +329,7 @@ Result<std::string_view> ParseBytea(std::string_view text, Arena* arena) {
                       "invalid input syntax for type bytea");
     }
   }
+  CELLAR_TRY(CheckValueSize(size));
   return std::string_view(out, size);
 }
 

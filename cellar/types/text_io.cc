@@ -3,6 +3,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "cellar/base/sqlstate.h"
@@ -13,6 +14,7 @@
 #include "cellar/types/numeric.h"
 #include "cellar/types/record.h"
 #include "cellar/types/scalar_text.h"
+#include "cellar/types/value_size.h"
 
 namespace cellar {
 namespace {
@@ -93,7 +95,7 @@ Result<Datum> ParseVector(std::string_view text, Type type, const FormatSettings
     if (at == text.size()) break;
     const size_t end = std::min(text.find(' ', at), text.size());
     CELLAR_TRY_ASSIGN(Datum datum, ParseDatum(text.substr(at, end - at), element, settings, arena));
-    builder.Add(datum);
+    CELLAR_TRY(builder.TryAdd(datum));
     at = end;
   }
   return Datum::Bytes(builder.Finish(arena, 0));
@@ -138,6 +140,8 @@ bool IsValidText(std::string_view text) {
 Result<Datum> ParseDatum(std::string_view text, Type type, const FormatSettings& settings,
                          Arena* arena) {
   if (type.array) return ToDatum(ParseArray(text, ElementTypeOf(type), settings, arena));
+  // Text of bytea is longer than its value, which ParseBytea knows.
+  if (type.id != TypeId::kBytea) CELLAR_TRY(CheckValueSize(text.size()));
   switch (type.id) {
     case TypeId::kBool: {
       CELLAR_TRY_ASSIGN(bool value, ParseBool(text));
@@ -221,7 +225,14 @@ void AppendDatumText(Datum value, Type type, const FormatSettings& settings, std
       AppendFloat8(value.double_value(), settings.extra_float_digits, out);
       return;
     case TypeId::kNumeric: numeric::AppendText(value.bytes(), out); return;
-    case TypeId::kBytea: AppendBytea(value.bytes(), settings.bytea_output, out); return;
+    case TypeId::kBytea: {
+      // No more bytes are printed than show that the text is too long.
+      const size_t room = settings.max_text_bytes - std::min(settings.max_text_bytes, out->size());
+      const size_t most = settings.bytea_output == ByteaOutput::kHex ? room / 2 : room;
+      AppendBytea(value.bytes().substr(0, std::min(value.bytes().size(), most) + 1),
+                  settings.bytea_output, out);
+      return;
+    }
     case TypeId::kDate: AppendDate(value.int_value(), settings, out); return;
     case TypeId::kTime: AppendTime(value.int_value(), out); return;
     case TypeId::kTimetz: AppendTimeTz(TimeTzOf(value), out); return;

@@ -31,7 +31,8 @@ struct FormatSettings {
   ByteaOutput bytea_output = ByteaOutput::kHex;
   int extra_float_digits = 1;
   const TimeZone* time_zone = nullptr;  // null is UTC; outlives the settings
-  int64_t now_micros = 0;  // transaction time, for 'now', 'today'; since 2000-01-01 UTC
+  int64_t now_micros = 0;            // transaction time, for 'now', 'today'; since 2000-01-01 UTC
+  size_t max_text_bytes = SIZE_MAX;  // see AppendDatumText
 };
 
 // Parses `text` as PostgreSQL's type input function would, then applies type.modifier as an
@@ -42,7 +43,8 @@ struct FormatSettings {
 Result<Datum> ParseDatum(std::string_view text, Type type, const FormatSettings& settings,
                          Arena* arena);
 
-// Appends the text form of a non-NULL value (bool: "t"/"f").
+// Appends the text form of a non-NULL value (bool: "t"/"f"). What makes *out longer than
+// settings.max_text_bytes is cut off soon behind that: callers that set it look at the size.
 void AppendDatumText(Datum value, Type type, const FormatSettings& settings, std::string* out);
 
 // Appends PostgreSQL's binary send format of a non-NULL value, without a length word.

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <random>
 
+#include "cellar/types/array.h"
 #include "cellar/types/pg_cases.h"
+#include "cellar/types/record.h"
 
 namespace cellar {
 namespace {
@@ -118,6 +120,37 @@ TEST(BinaryIo, RefusesWrongSizesAndRanges) {
   EXPECT_EQ(state("\x02{}", TypeId::kJsonb), "XX000");
   EXPECT_EQ(state("\x01{", TypeId::kJsonb), "22P02");
   EXPECT_EQ(state("\xff", TypeId::kText), "22021");
+}
+
+// Quotes double at each level of nesting: the text of 60 levels would fill any memory.
+TEST(Text, OfNestedRecordsIsCutOff) {
+  Arena arena;
+  std::string_view record = *MakeRecord({{MakeType(TypeId::kInt4), Datum::Int(1), ""}}, &arena);
+  for (int level = 0; level < 60; ++level) {
+    record = *MakeRecord({{MakeType(TypeId::kRecord), Datum::Bytes(record), ""}}, &arena);
+  }
+  FormatSettings settings;
+  settings.max_text_bytes = 1 << 20;
+  std::string text;
+  AppendRecordText(record, settings, &text);
+  EXPECT_GT(text.size(), settings.max_text_bytes);
+  EXPECT_LT(text.size(), 2 * settings.max_text_bytes);
+}
+
+TEST(Text, OfLongValuesIsCutOff) {
+  Arena arena;
+  FormatSettings settings;
+  settings.max_text_bytes = 1000;
+  std::string text;
+  AppendDatumText(Datum::Bytes(std::string(5000, 'x')), MakeType(TypeId::kBytea), settings, &text);
+  EXPECT_GT(text.size(), 1000u);
+  EXPECT_LT(text.size(), 1100u);
+  ArrayBuilder builder(MakeType(TypeId::kInt4));
+  for (int i = 0; i < 100000; ++i) builder.Add(Datum::Int(i));
+  text.clear();
+  AppendArrayText(builder.Finish(&arena), MakeType(TypeId::kInt4), settings, &text);
+  EXPECT_GT(text.size(), 1000u);
+  EXPECT_LT(text.size(), 1100u);
 }
 
 }  // namespace

@@ -101,9 +101,12 @@ Result<Datum> Subplans::Run(const Expr& expr, std::span<const Datum> left, EvalC
       if (rows.size() == 0) return Datum();
       return CopyDatum(rows.column(0).Get(0), rows.column(0).type(), context.arena());
     case SubplanKind::kArray: {
-      ArrayBuilder builder(rows.column(0).type());
-      for (size_t row = 0; row < rows.size(); ++row) builder.Add(rows.column(0).Get(row));
-      return Datum::Bytes(builder.Finish(context.arena()));
+      const ColumnVector& column = rows.column(0);
+      std::vector<Datum> values(rows.size());
+      for (size_t row = 0; row < rows.size(); ++row) values[row] = column.Get(row);
+      CELLAR_TRY_ASSIGN(std::string_view array,
+                        AccumulateArray(values, column.type(), context.arena()));
+      return Datum::Bytes(array);
     }
     case SubplanKind::kAny:
     case SubplanKind::kAll: return Quantified(expr, left, &state, context);

@@ -123,7 +123,7 @@ class ExtremeState : public AggregateState {
       if (!cell.any)
         result->SetNull(at + g - start);
       else
-        result->Set(at + g - start, TextOf(context, cell.owned));
+        result->Set(at + g - start, Datum::Bytes(context.arena()->Copy(cell.owned)));
     }
     return Status();
   }
@@ -199,11 +199,13 @@ class BitState : public AggregateState {
 class StringState : public AggregateState {
  public:
   void Resize(size_t groups) override { cells_.resize(groups); }
-  Status Add(EvalContext&, Vectors args, Selection rows, const uint32_t* groups) override {
+  Status Add(EvalContext& context, Vectors args, Selection rows, const uint32_t* groups) override {
     for (size_t i = 0; i < rows.count; ++i) {
       const Datum value = args[0]->Get(rows[i]);
       if (value.is_null()) continue;
       Cell& cell = cells_[groups[i]];
+      const size_t separator = args[1]->IsNull(rows[i]) ? 0 : args[1]->bytes()[rows[i]].size();
+      CELLAR_TRY(MayGrow(context, cell.text, separator + value.bytes().size()));
       if (cell.any && !args[1]->IsNull(rows[i])) cell.text += args[1]->bytes()[rows[i]];
       cell.any = true;
       cell.text += value.bytes();
@@ -214,7 +216,7 @@ class StringState : public AggregateState {
     const size_t at = Extend(result, end - start);
     for (size_t g = start; g < end; ++g) {
       if (cells_[g].any)
-        result->Set(at + g - start, TextOf(context, cells_[g].text));
+        result->Set(at + g - start, Datum::Bytes(context.arena()->Copy(cells_[g].text)));
       else
         result->SetNull(at + g - start);
     }
@@ -240,66 +242,45 @@ class ArrayState : public AggregateState {
  public:
   explicit ArrayState(Type type) : type_(type) {}
   void Resize(size_t groups) override { cells_.resize(groups); }
-  Status Add(EvalContext&, Vectors args, Selection rows, const uint32_t* groups) override {
+  Status Add(EvalContext& context, Vectors args, Selection rows, const uint32_t* groups) override {
     for (size_t i = 0; i < rows.count; ++i) {
-      cells_[groups[i]].push_back(CopyDatum(args[0]->Get(rows[i]), type_, &arena_));
+      Cell& cell = cells_[groups[i]];
+      const Datum value = args[0]->Get(rows[i]);
+      const size_t bytes = sizeof(Datum) + value.bytes().size();
+      CELLAR_TRY(CheckValueSize(cell.bytes + bytes));
+      CELLAR_TRY(context.StepOver(bytes));
+      cell.bytes += bytes;
+      cell.values.push_back(CopyDatum(value, type_, &arena_));
     }
     return Status();
   }
   Status Finish(EvalContext& context, size_t start, size_t end, ColumnVector* result) override {
     const size_t at = Extend(result, end - start);
     for (size_t g = start; g < end; ++g) {
-      if (cells_[g].empty()) {
+      if (cells_[g].values.empty()) {
         result->SetNull(at + g - start);
         continue;
       }
-      CELLAR_TRY_ASSIGN(std::string_view out, Build(cells_[g], context.arena()));
+      CELLAR_TRY_ASSIGN(std::string_view out,
+                        AccumulateArray(cells_[g].values, type_, context.arena()));
       result->bytes()[at + g - start] = out;
     }
     return Status();
   }
   size_t footprint_bytes() const override {
-    size_t out = cells_.capacity() * sizeof(std::vector<Datum>) + arena_.footprint_bytes();
-    for (const std::vector<Datum>& cell : cells_) out += cell.capacity() * sizeof(Datum);
+    size_t out = cells_.capacity() * sizeof(Cell) + arena_.footprint_bytes();
+    for (const Cell& cell : cells_) out += cell.values.capacity() * sizeof(Datum);
     return out;
   }
 
  private:
-  Result<std::string_view> Build(const std::vector<Datum>& values, Arena* arena) const {
-    const Type element = IsArrayLike(type_) && type_.array ? ElementOf(type_) : type_;
-    ArrayBuilder builder(element);
-    if (!type_.array) {
-      for (Datum value : values) builder.Add(value);
-      return builder.Finish(arena);
-    }
-    // Arrays of one shape make an array of one dimension more.
-    std::vector<int32_t> lengths;
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (values[i].is_null()) {
-        return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
-                        "cannot accumulate null arrays");
-      }
-      ArrayView view(values[i].bytes(), element);
-      std::vector<int32_t> own;
-      for (int d = 0; d < view.dimensions(); ++d) own.push_back(view.length(d));
-      if (own.empty()) {
-        return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
-                        "cannot accumulate empty arrays");
-      }
-      if (i == 0) {
-        lengths = own;
-      } else if (own != lengths) {
-        return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
-                        "cannot accumulate arrays of different dimensionality");
-      }
-      for (size_t k = 0; k < view.size(); ++k) builder.Add(view.Get(k));
-    }
-    lengths.insert(lengths.begin(), static_cast<int32_t>(values.size()));
-    return builder.Finish(lengths, {}, arena);
-  }
+  struct Cell {
+    std::vector<Datum> values;
+    size_t bytes = 0;
+  };
 
   Type type_;
-  std::vector<std::vector<Datum>> cells_;
+  std::vector<Cell> cells_;
   Arena arena_;
 };
 
@@ -317,7 +298,8 @@ class JsonState : public AggregateState {
         cell = object ? "{ " : "[";
       } else {
         cell += ", ";
-        if (!object && types_[0] == MakeType(TypeId::kRecord)) cell += "\n ";
+        const bool structured = IsArrayLike(types_[0]) || types_[0].id == TypeId::kRecord;
+        if (!object && structured && !args[0]->IsNull(rows[i])) cell += "\n ";
       }
       if (object) {
         const Datum key = args[0]->Get(rows[i]);
@@ -325,11 +307,11 @@ class JsonState : public AggregateState {
           return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
                           "field name must not be null");
         }
-        AppendJsonString(OutputText(key, types_[0], context), &cell);
+        CELLAR_TRY(AppendJsonKey(key, types_[0], context, &cell));
         cell += " : ";
-        AppendJson(args[1]->Get(rows[i]), types_[1], context, &cell);
+        CELLAR_TRY(AppendJson(args[1]->Get(rows[i]), types_[1], context, &cell));
       } else {
-        AppendJson(args[0]->Get(rows[i]), types_[0], context, &cell);
+        CELLAR_TRY(AppendJson(args[0]->Get(rows[i]), types_[0], context, &cell));
       }
     }
     return Status();
@@ -345,7 +327,7 @@ class JsonState : public AggregateState {
       if (binary) {
         CELLAR_TRY_ASSIGN(result->bytes()[at + g - start], ParseJsonb(text, context.arena()));
       } else {
-        result->Set(at + g - start, TextOf(context, text));
+        result->Set(at + g - start, Datum::Bytes(context.arena()->Copy(text)));
       }
     }
     return Status();
@@ -488,6 +470,7 @@ class RegressionState : public AggregateState {
     for (size_t i = 0; i < rows.count; ++i) {
       Cell& c = cells_[groups[i]];
       const double y = args[0]->doubles()[rows[i]], x = args[1]->doubles()[rows[i]];
+      const Cell before = c;
       c.n += 1;
       c.sx += x;
       c.sy += y;
@@ -496,9 +479,11 @@ class RegressionState : public AggregateState {
         c.sxx += tx * tx * scale;
         c.syy += ty * ty * scale;
         c.sxy += tx * ty * scale;
-      } else if (!std::isfinite(x) || !std::isfinite(y)) {
-        c.sxx = c.syy = c.sxy = std::nan("");
+        CELLAR_TRY(CheckOverflow(before, x, y, &c));
+        continue;
       }
+      if (!std::isfinite(x)) c.sxx = c.sxy = std::nan("");
+      if (!std::isfinite(y)) c.syy = c.sxy = std::nan("");
     }
     return Status();
   }
@@ -523,6 +508,21 @@ class RegressionState : public AggregateState {
   struct Cell {
     double n = 0, sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0;
   };
+  // Infinite sums of finite inputs are an error; infinite inputs make sums of products NaN.
+  static Status CheckOverflow(const Cell& before, double x, double y, Cell* c) {
+    const bool finite_x = !std::isinf(before.sx) && !std::isinf(x);
+    const bool finite_y = !std::isinf(before.sy) && !std::isinf(y);
+    if (((std::isinf(c->sx) || std::isinf(c->sxx)) && finite_x) ||
+        ((std::isinf(c->sy) || std::isinf(c->syy)) && finite_y) ||
+        (std::isinf(c->sxy) && finite_x && finite_y)) {
+      return SqlError(Code::kInvalid, sqlstate::kNumericValueOutOfRange,
+                      "value out of range: overflow");
+    }
+    for (double* sum : {&c->sxx, &c->syy, &c->sxy}) {
+      if (std::isinf(*sum)) *sum = std::nan("");
+    }
+    return Status();
+  }
   static std::optional<double> ResultOf(const Cell& c) {
     if (c.n < 1) return std::nullopt;
     switch (kind) {
@@ -645,12 +645,14 @@ void RegisterAggregates(Registry& r) {
   AddBits(r);
   r.AddAggregate("string_agg(text, text) text", Make<StringState>, false);
   r.AddAggregate("string_agg(bytea, bytea) bytea", Make<StringState>, false);
-  r.AddAggregate(
-      "array_agg(anyelement) anyarray",
-      [](std::span<const Type> types) -> std::unique_ptr<AggregateState> {
-        return std::make_unique<ArrayState>(types[0]);
-      },
-      false);
+  for (const char* s : {"array_agg(anynonarray) anyarray", "array_agg(anyarray) anyarray"}) {
+    r.AddAggregate(
+        s,
+        [](std::span<const Type> types) -> std::unique_ptr<AggregateState> {
+          return std::make_unique<ArrayState>(types[0]);
+        },
+        false);
+  }
   r.AddAggregate("json_agg(anyelement) json", MakeTyped<JsonState<false, false>>, false);
   r.AddAggregate("jsonb_agg(anyelement) jsonb", MakeTyped<JsonState<false, true>>, false);
   r.AddAggregate("json_object_agg(any, any) json", MakeTyped<JsonState<true, false>>, false);

@@ -38,7 +38,7 @@ Result<Datum> Slice(EvalContext& context, const Expr& call, std::span<const Datu
       place = place * static_cast<size_t>(view.length(static_cast<int>(d))) +
               static_cast<size_t>(starts[d] + at[d]);
     }
-    builder.Add(view.Get(place));
+    CELLAR_TRY(builder.TryAdd(view.Get(place)));
     size_t d = dimensions;
     while (d > 0 && ++at[d - 1] == lengths[d - 1]) at[--d] = 0;
     if (d == 0) break;
@@ -59,9 +59,10 @@ Result<Datum> Assign(EvalContext& context, const Expr& call, std::span<const Dat
     lengths.push_back(1);
     lower_bounds.push_back(static_cast<int32_t>(subscript.int_value()));
   }
+  CELLAR_TRY(CheckArrayBounds(lengths, lower_bounds));
   const bool fresh = args[0].is_null() || ArrayView(args[0].bytes(), element).dimensions() == 0;
   if (fresh) {
-    builder.Add(args[1]);
+    CELLAR_TRY(builder.TryAdd(args[1]));
     return Datum::Bytes(builder.Finish(lengths, lower_bounds, context.arena()));
   }
   const ArrayView view(args[0].bytes(), element);
@@ -78,8 +79,14 @@ Result<Datum> Assign(EvalContext& context, const Expr& call, std::span<const Dat
                       "array size exceeds the maximum allowed ({})", kMaxArrayElements);
     }
     for (int64_t i = from; i <= to; ++i) {
-      const bool inside = i >= first && i <= last;
-      builder.Add(i == at ? args[1] : inside ? view.Get(static_cast<size_t>(i - first)) : Datum());
+      Datum value;
+      if (i == at) {
+        value = args[1];
+      } else if (i >= first && i <= last) {
+        value = view.Get(static_cast<size_t>(i - first));
+      }
+      CELLAR_TRY(context.Step());
+      CELLAR_TRY(builder.TryAdd(value));
     }
     lengths[0] = static_cast<int32_t>(to - from + 1);
     lower_bounds[0] = static_cast<int32_t>(from);
@@ -97,7 +104,8 @@ Result<Datum> Assign(EvalContext& context, const Expr& call, std::span<const Dat
     }
     place = place * static_cast<size_t>(lengths[d]) + static_cast<size_t>(offset);
   }
-  for (size_t i = 0; i < view.size(); ++i) builder.Add(i == place ? args[1] : view.Get(i));
+  for (size_t i = 0; i < view.size(); ++i)
+    CELLAR_TRY(builder.TryAdd(i == place ? args[1] : view.Get(i)));
   return Datum::Bytes(builder.Finish(lengths, lower_bounds, context.arena()));
 }
 

@@ -352,7 +352,8 @@ Result<Datum> CastArray(EvalContext& context, const Expr& call, Args a) {
         CELLAR_TRY_ASSIGN(value, ApplyModifier(value, to, call.explicit_cast, context.arena()));
       }
     }
-    builder.Add(value);
+    CELLAR_TRY(context.Step());
+    CELLAR_TRY(builder.TryAdd(value));
   }
   if (lengths.empty()) return Datum::Bytes(builder.Finish(context.arena()));
   return Datum::Bytes(builder.Finish(lengths, bounds, context.arena()));

@@ -54,11 +54,23 @@ void CopyRows(const ColumnVector& from, Selection rows, ColumnVector* to) {
       continue;
     }
     to->nulls()[row] = 0;
-    if (to->physical() == Physical::kBytes)
+    if (to->physical() != from.physical())
+      to->Set(row, from.Get(row));
+    else if (to->physical() == Physical::kBytes)
       to->bytes()[row] = from.bytes()[row];
     else
       to->ints()[row] = from.ints()[row];  // doubles too: eight bytes are copied
   }
+}
+
+// A vector whose values lie in memory as those of its expression's type do, unless all are NULL:
+// functions over vectors read them without looking.
+Status CheckForms(const ColumnVector& values, Selection rows, const Expr& e) {
+  if (values.physical() == PhysicalOf(e.type)) return Status();
+  for (size_t i = 0; i < rows.count; ++i) {
+    if (!values.IsNull(rows[i])) return WrongForm(e);
+  }
+  return Status();
 }
 
 Comparison Swapped(Comparison c) {
@@ -346,6 +358,7 @@ Result<const ColumnVector*> Evaluator::Node::Call(const RowBatch& input, Selecti
   for (size_t i = 0; i < count; ++i) {
     CELLAR_TRY_ASSIGN(arg_vectors[i], children[i]->Eval(input, rows, context));
     nulls |= arg_vectors[i]->has_nulls();
+    CELLAR_TRY(CheckForms(*arg_vectors[i], rows, *expr->args[i]));
   }
   Prepare(input.size());
   if (spec.strict && nulls) {
@@ -372,6 +385,10 @@ Result<const ColumnVector*> Evaluator::Node::Call(const RowBatch& input, Selecti
     }
     for (size_t i = 0; i < count; ++i) arg_values[i] = arg_vectors[i]->Get(row);
     CELLAR_TRY_ASSIGN(Datum value, spec.scalar(context, *expr, arg_values));
+    if (!value.Is(result.physical()) ||
+        (result.physical() == Physical::kBytes && !HasForm(value, expr->type))) {
+      return WrongForm(*expr);
+    }
     result.Set(row, value);
   }
   return &result;

@@ -81,12 +81,28 @@ class EvalContext {
     std::shared_ptr<void> object;
   };
   CallCache& cache(const void* call) { return cache_[call]; }
+
+  // Loops over long values ask, for every step of theirs or for the bytes that one step has gone
+  // through, whether the statement is to stop: `cancel` is looked at once in kPollSteps steps or in
+  // about 1 MiB, counted over all calls. Errors: 57014 and its kin.
+  Status Step(size_t steps = 1) {
+    if (steps < steps_left_) {
+      steps_left_ -= steps;
+      return Status();
+    }
+    return Poll();
+  }
+  Status StepOver(size_t bytes) { return Step(1 + bytes / kPollBytesOfStep); }
+  static constexpr size_t kPollSteps = 10'000, kPollBytesOfStep = 100;
   // random() and setseed() when `random` is null or a seed was set.
   uint64_t NextRandom();
   void SeedRandom(uint64_t seed) { seed_ = seed, seeded_ = true; }
 
  private:
+  Status Poll();
+
   Arena* arena_ = nullptr;
+  size_t steps_left_ = kPollSteps;
   std::unordered_map<const void*, CallCache> cache_;
   uint64_t seed_ = 0;
   bool seeded_ = false;

@@ -29,37 +29,34 @@ class ArgBuffer {
 
 Result<Datum> EvalArray(const Expr& e, EvalContext& context, const RowBatch* input, size_t row) {
   const Type element = ElementOf(e.type);
-  ArrayBuilder builder(element);
-  const bool nested = !e.args.empty() && IsArrayLike(e.args[0]->type);
-  std::vector<int32_t> lengths;
-  for (size_t i = 0; i < e.args.size(); ++i) {
-    CELLAR_TRY_ASSIGN(Datum value, EvalRow(*e.args[i], context, input, row));
-    if (!nested) {
-      builder.Add(value);
+  // Arrays among the arguments are parts of the new one; vectors are elements like others.
+  if (e.args.empty() || !e.args[0]->type.array) {
+    ArrayBuilder builder(element);
+    for (const ExprPtr& arg : e.args) {
+      CELLAR_TRY_ASSIGN(Datum value, EvalRow(*arg, context, input, row));
+      CELLAR_TRY(builder.TryAdd(value));
+    }
+    return Datum::Bytes(builder.Finish(context.arena()));
+  }
+  ArrayStacker stacker(element);
+  bool fits = true, some = false, none = false;
+  for (const ExprPtr& arg : e.args) {
+    CELLAR_TRY_ASSIGN(Datum value, EvalRow(*arg, context, input, row));
+    if (value.is_null() || ArrayView(value.bytes(), element).dimensions() == 0) {
+      none = true;
       continue;
     }
-    std::vector<int32_t> inner;
-    if (!value.is_null()) {
-      ArrayView view(value.bytes(), element);
-      for (int d = 0; d < view.dimensions(); ++d) inner.push_back(view.length(d));
-      for (size_t k = 0; k < view.size(); ++k) builder.Add(view.Get(k));
-    }
-    if (i == 0) {
-      lengths = std::move(inner);
-    } else if (inner != lengths) {
-      return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
-                      "multidimensional arrays must have array expressions with matching "
-                      "dimensions");
-    }
+    some = true;
+    CELLAR_TRY_ASSIGN(const bool same, stacker.Add(value.bytes()));
+    fits = fits && same;
   }
-  if (!nested || lengths.empty()) return Datum::Bytes(builder.Finish(context.arena()));
-  lengths.insert(lengths.begin(), static_cast<int32_t>(e.args.size()));
-  if (lengths.size() > static_cast<size_t>(kMaxArrayDimensions)) {
-    return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
-                    "number of array dimensions ({}) exceeds the maximum allowed ({})",
-                    lengths.size(), kMaxArrayDimensions);
+  if (!fits || (some && none)) {
+    return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
+                    "multidimensional arrays must have array expressions with matching "
+                    "dimensions");
   }
-  return Datum::Bytes(builder.Finish(lengths, {}, context.arena()));
+  CELLAR_TRY_ASSIGN(std::string_view array, stacker.Finish(context.arena()));
+  return Datum::Bytes(array);
 }
 
 Result<Datum> EvalSubscript(const Expr& e, EvalContext& context, const RowBatch* input,
@@ -190,7 +187,9 @@ Result<Datum> EvalRow(const Expr& e, EvalContext& context, const RowBatch* input
       if (spec.scalar == nullptr) {
         return UnsupportedError("set-valued function called in context that cannot accept a set");
       }
-      return spec.scalar(context, e, args.args());
+      CELLAR_TRY_ASSIGN(Datum value, spec.scalar(context, e, args.args()));
+      if (!HasForm(value, e.type)) return WrongForm(e);
+      return value;
     }
     case ExprKind::kAnd:
     case ExprKind::kOr: {
@@ -306,7 +305,8 @@ Result<Datum> EvalRow(const Expr& e, EvalContext& context, const RowBatch* input
         if (fields.size() < e.names.size()) name = e.names[fields.size()];
         fields.push_back({arg->type, value, name});
       }
-      return Datum::Bytes(MakeRecord(fields, context.arena()));
+      CELLAR_TRY_ASSIGN(std::string_view record, MakeRecord(fields, context.arena()));
+      return Datum::Bytes(record);
     }
     case ExprKind::kSubplan: return EvalSubplan(e, context, input, row);
   }
@@ -315,6 +315,11 @@ Result<Datum> EvalRow(const Expr& e, EvalContext& context, const RowBatch* input
 
 Result<Datum> EvalScalar(const Expr& expr, EvalContext& context) {
   return EvalRow(expr, context, nullptr, 0);
+}
+
+Status EvalContext::Poll() {
+  steps_left_ = kPollSteps;
+  return cancel == nullptr ? Status() : cancel->Check();
 }
 
 uint64_t EvalContext::NextRandom() {

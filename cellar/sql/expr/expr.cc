@@ -1,6 +1,8 @@
 // Making, copying and comparing bound expressions.
 #include "cellar/sql/expr/expr.h"
 
+#include <bit>
+
 #include "cellar/sql/expr/function.h"
 
 namespace cellar::sql {
@@ -57,10 +59,20 @@ bool ExprEquals(const Expr& a, const Expr& b) {
     if (a.constant.is_null() != b.constant.is_null()) return false;
     if (!a.constant.is_null()) {
       // Compared by bytes: 1.0 and 1.00 are equal in SQL and print differently.
-      if (PhysicalOf(a.type) == Physical::kBytes) {
-        if (a.constant.datum().bytes() != b.constant.datum().bytes()) return false;
-      } else if (a.constant.datum().int_value() != b.constant.datum().int_value()) {
-        return false;
+      const Datum left = a.constant.datum(), right = b.constant.datum();
+      switch (PhysicalOf(a.type)) {
+        case Physical::kBytes:
+          if (left.bytes() != right.bytes()) return false;
+          break;
+        case Physical::kInt64:
+          if (left.int_value() != right.int_value()) return false;
+          break;
+        case Physical::kDouble:
+          if (std::bit_cast<uint64_t>(left.double_value()) !=
+              std::bit_cast<uint64_t>(right.double_value())) {
+            return false;
+          }
+          break;
       }
     }
   }

@@ -106,6 +106,9 @@ bool IsPreferredType(Type type);
 // The common type of UNION, CASE, VALUES, COALESCE, ARRAY arms (manual 10.5). 42804 when there is
 // none.
 Result<Type> CommonType(std::span<const Type> types, std::string_view what);
+// The type of arrays whose elements are of this one. Errors: 42704 where there is none: of arrays
+// (ARRAY[a] of arrays is of their own type) and of pseudo-types.
+Result<Type> ArrayTypeFor(Type element);
 // The operator's mate when its operands change places (< for >), null if none.
 const FunctionSpec* Commutator(const FunctionSpec& op);
 // The operator that is true where this comparison is false (<> for =), null if none.
@@ -137,7 +140,8 @@ struct AggregateSpec {
   std::string_view name;
   std::vector<Type> args;  // empty for count(*)
   Type result;
-  bool strict = true;  // skips rows with a NULL argument
+  bool strict = true;     // skips rows with a NULL argument
+  bool nonarray = false;  // kAnyelement does not stand for an array
   std::unique_ptr<AggregateState> (*make)(std::span<const Type> arg_types) = nullptr;
 };
 struct ResolvedAggregate {

@@ -35,33 +35,36 @@ std::string_view Rebuild(const ArrayView& view, ArrayBuilder* builder, Arena* ar
   return builder->Finish(arena, view.dimensions() == 1 ? view.lower_bound(0) : 1);
 }
 
-bool Contains(const ArrayView& outer, const ArrayView& inner, Type element) {
+Result<Datum> Contains(EvalContext& context, const ArrayView& outer, const ArrayView& inner,
+                       Type element) {
   for (size_t i = 0; i < inner.size(); ++i) {
-    if (inner.IsNull(i)) return false;
+    if (inner.IsNull(i)) return Datum::Bool(false);
     bool found = false;
     for (size_t k = 0; k < outer.size() && !found; ++k) {
+      CELLAR_TRY(context.Step());
       found = !outer.IsNull(k) && CompareDatums(outer.Get(k), inner.Get(i), element) == 0;
     }
-    if (!found) return false;
+    if (!found) return Datum::Bool(false);
   }
-  return true;
+  return Datum::Bool(true);
 }
-bool Overlap(const ArrayView& a, const ArrayView& b, Type element) {
+Result<Datum> Overlap(EvalContext& context, const ArrayView& a, const ArrayView& b, Type element) {
   for (size_t i = 0; i < a.size(); ++i) {
     for (size_t k = 0; k < b.size(); ++k) {
+      CELLAR_TRY(context.Step());
       if (!a.IsNull(i) && !b.IsNull(k) && CompareDatums(a.Get(i), b.Get(k), element) == 0) {
-        return true;
+        return Datum::Bool(true);
       }
     }
   }
-  return false;
+  return Datum::Bool(false);
 }
 
 Result<Datum> Append(EvalContext& context, const Expr& call, Args a) {
   const Type element = ElementAt(call, 0);
   if (a[0].is_null()) {
     ArrayBuilder builder(element);
-    builder.Add(a[1]);
+    CELLAR_TRY(builder.TryAdd(a[1]));
     return Datum::Bytes(builder.Finish(context.arena()));
   }
   return Bytes(AppendElement(a[0].bytes(), a[1], element, context.arena()));
@@ -70,7 +73,7 @@ Result<Datum> Prepend(EvalContext& context, const Expr& call, Args a) {
   const Type element = ElementAt(call, 1);
   if (a[1].is_null()) {
     ArrayBuilder builder(element);
-    builder.Add(a[0]);
+    CELLAR_TRY(builder.TryAdd(a[0]));
     return Datum::Bytes(builder.Finish(context.arena()));
   }
   return Bytes(PrependElement(a[0], a[1].bytes(), element, context.arena()));
@@ -105,7 +108,8 @@ Result<Datum> Dimensions(EvalContext& context, const Expr& call, Args a) {
   if (view.dimensions() == 0) return Datum();
   std::string out;
   for (int d = 0; d < view.dimensions(); ++d) {
-    out += fmt::format("[{}:{}]", view.lower_bound(d), view.lower_bound(d) + view.length(d) - 1);
+    out += fmt::format("[{}:{}]", view.lower_bound(d),
+                       int64_t{view.lower_bound(d)} + view.length(d) - 1);
   }
   return TextOf(context, out);
 }
@@ -115,7 +119,7 @@ Status OneDimension(const ArrayView& view, std::string_view what) {
   return UnsupportedError("{} multidimensional arrays is not supported", what);
 }
 
-Result<Datum> Position(EvalContext&, const Expr& call, Args a) {
+Result<Datum> Position(EvalContext& context, const Expr& call, Args a) {
   if (a[0].is_null()) return Datum();
   const Type element = ElementAt(call, 0);
   ArrayView view = View(call, a, 0);
@@ -130,6 +134,7 @@ Result<Datum> Position(EvalContext&, const Expr& call, Args a) {
     start = a[2].int_value();
   }
   for (size_t i = 0; i < view.size(); ++i) {
+    CELLAR_TRY(context.Step());
     int64_t subscript = view.lower_bound(0) + static_cast<int64_t>(i);
     if (subscript >= start && SameElement(view.Get(i), a[1], element)) return Datum::Int(subscript);
   }
@@ -142,8 +147,9 @@ Result<Datum> Positions(EvalContext& context, const Expr& call, Args a) {
   CELLAR_TRY(OneDimension(view, "searching for elements in"));
   ArrayBuilder builder(MakeType(TypeId::kInt4));
   for (size_t i = 0; i < view.size(); ++i) {
+    CELLAR_TRY(context.Step());
     if (SameElement(view.Get(i), a[1], element)) {
-      builder.Add(Datum::Int(view.lower_bound(0) + static_cast<int64_t>(i)));
+      CELLAR_TRY(builder.TryAdd(Datum::Int(view.lower_bound(0) + static_cast<int64_t>(i))));
     }
   }
   return Datum::Bytes(builder.Finish(context.arena()));
@@ -155,7 +161,8 @@ Result<Datum> Remove(EvalContext& context, const Expr& call, Args a) {
   CELLAR_TRY(OneDimension(view, "removing elements from"));
   ArrayBuilder builder(element);
   for (size_t i = 0; i < view.size(); ++i) {
-    if (!SameElement(view.Get(i), a[1], element)) builder.Add(view.Get(i));
+    CELLAR_TRY(context.Step());
+    if (!SameElement(view.Get(i), a[1], element)) CELLAR_TRY(builder.TryAdd(view.Get(i)));
   }
   return Datum::Bytes(Rebuild(view, &builder, context.arena()));
 }
@@ -171,8 +178,9 @@ Result<Datum> ReplaceElements(EvalContext& context, const Expr& call, Args a) {
   }
   if (lengths.empty()) return a[0];
   for (size_t i = 0; i < view.size(); ++i) {
-    Datum value = view.Get(i);
-    builder.Add(SameElement(value, a[1], element) ? a[2] : value);
+    CELLAR_TRY(context.Step());
+    const Datum value = view.Get(i);
+    CELLAR_TRY(builder.TryAdd(SameElement(value, a[1], element) ? a[2] : value));
   }
   return Datum::Bytes(builder.Finish(lengths, bounds, context.arena()));
 }
@@ -190,7 +198,7 @@ Result<Datum> TrimArray(EvalContext& context, const Expr& call, Args a) {
   ArrayBuilder builder(ElementAt(call, 0));
   size_t count =
       rows == 0 ? 0 : view.size() / static_cast<size_t>(rows) * static_cast<size_t>(lengths[0]);
-  for (size_t i = 0; i < count; ++i) builder.Add(view.Get(i));
+  for (size_t i = 0; i < count; ++i) CELLAR_TRY(builder.TryAdd(view.Get(i)));
   if (count == 0) return Datum::Bytes(builder.Finish(context.arena()));
   return Datum::Bytes(builder.Finish(lengths, {}, context.arena()));
 }
@@ -219,7 +227,7 @@ Result<Datum> Fill(EvalContext& context, const Expr& call, Args a) {
       return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError, "invalid array size");
     }
     lengths.push_back(static_cast<int32_t>(length));
-    count *= static_cast<size_t>(length);
+    count *= static_cast<size_t>(length);  // at most 58 bits
     if (count > kMaxArrayElements) {
       return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
                       "array size exceeds the maximum allowed ({})", kMaxArrayElements);
@@ -239,8 +247,10 @@ Result<Datum> Fill(EvalContext& context, const Expr& call, Args a) {
       bounds.push_back(static_cast<int32_t>(view.Get(i).int_value()));
     }
   }
+  CELLAR_TRY(CheckArrayBounds(lengths, bounds));
   ArrayBuilder builder(ElementOf(call.type));
-  for (size_t i = 0; i < count; ++i) builder.Add(a[0]);
+  CELLAR_TRY(CheckValueSize(count * (a[0].bytes().size() + sizeof(Datum))));
+  for (size_t i = 0; i < count; ++i) CELLAR_TRY(builder.TryAdd(a[0]));
   if (count == 0) return Datum::Bytes(builder.Finish(context.arena()));
   return Datum::Bytes(builder.Finish(lengths, bounds, context.arena()));
 }
@@ -267,27 +277,6 @@ Result<Rows> Unnest(EvalContext& context, const Expr& call, Args a) {
   for (size_t i = 0; i < view.size(); ++i) {
     CELLAR_TRY(CheckSetSize(context, i + 1));
     rows.emplace_back().emplace_back(element, view.Get(i));
-  }
-  return rows;
-}
-
-// unnest(a, b, ...): side by side, short ones padded with NULLs.
-Result<Rows> UnnestMany(EvalContext& context, const Expr& call, Args a) {
-  Rows rows;
-  size_t longest = 0;
-  std::vector<ArrayView> views;
-  for (size_t i = 0; i < a.size(); ++i) {
-    static constexpr char kEmpty[8] = {};
-    views.emplace_back(a[i].is_null() ? std::string_view(kEmpty, 8) : a[i].bytes(),
-                       ElementAt(call, i));
-    longest = std::max(longest, views.back().size());
-  }
-  for (size_t row = 0; row < longest; ++row) {
-    CELLAR_TRY(CheckSetSize(context, row + 1));
-    std::vector<Value>& out = rows.emplace_back();
-    for (size_t i = 0; i < a.size(); ++i) {
-      out.emplace_back(ElementAt(call, i), row < views[i].size() ? views[i].Get(row) : Datum());
-    }
   }
   return rows;
 }
@@ -383,9 +372,6 @@ Result<Rows> ExpandArray(EvalContext& context, const Expr& call, Args a) {
 
 void AddSets(Registry& r) {
   r.AddSet("unnest(anyarray) setof anyelement", Unnest);
-  FunctionSpec& many = r.AddSet("unnest(any, any...) setof record", UnnestMany);
-  many.strict = false;
-  many.set_columns.clear();
   r.AddSet("generate_series(int4, int4) setof int4", IntSeries<TypeId::kInt4>);
   r.AddSet("generate_series(int4, int4, int4) setof int4", IntSeries<TypeId::kInt4>);
   r.AddSet("generate_series(int8, int8) setof int8", IntSeries<TypeId::kInt8>);
@@ -417,15 +403,15 @@ void RegisterArrays(Registry& r) {
       .strict = false;
   r.Add(
       "@>(anyarray, anyarray) bool", CELLAR_SCALAR {
-        return Datum::Bool(Contains(View(call, a, 0), View(call, a, 1), ElementAt(call, 0)));
+        return Contains(context, View(call, a, 0), View(call, a, 1), ElementAt(call, 0));
       });
   r.Add(
       "<@(anyarray, anyarray) bool", CELLAR_SCALAR {
-        return Datum::Bool(Contains(View(call, a, 1), View(call, a, 0), ElementAt(call, 0)));
+        return Contains(context, View(call, a, 1), View(call, a, 0), ElementAt(call, 0));
       });
   r.Add(
       "&&(anyarray, anyarray) bool", CELLAR_SCALAR {
-        return Datum::Bool(Overlap(View(call, a, 0), View(call, a, 1), ElementAt(call, 0)));
+        return Overlap(context, View(call, a, 0), View(call, a, 1), ElementAt(call, 0));
       });
   r.Add("array_length(anyarray, int4) int4", Length);
   r.Add("array_lower(anyarray, int4) int4", Lower);

@@ -209,6 +209,7 @@ class FormatCall {
   Result<Datum> Run() {
     while (pos_ < in_.size()) {
       char c = in_[pos_++];
+      CELLAR_TRY(MayGrow(context_, out_, 1));
       if (c != '%') {
         out_ += c;
         continue;
@@ -229,6 +230,9 @@ class FormatCall {
     return Status(Code::kInvalid, std::move(message))
         .WithSqlState(sqlstate::kInvalidParameterValue);
   }
+  static Status OutOfRange() {
+    return SqlError(Code::kInvalid, sqlstate::kNumericValueOutOfRange, "number is out of range");
+  }
   static Status Unterminated() {
     return Error("unterminated format() type specifier").WithHint("For a single \"%\" use \"%%\".");
   }
@@ -239,7 +243,7 @@ class FormatCall {
     int64_t value = 0;
     while (pos_ < in_.size() && in_[pos_] >= '0' && in_[pos_] <= '9') {
       value = value * 10 + (in_[pos_++] - '0');
-      if (value > INT32_MAX) return Error("number is out of range");
+      if (value > INT32_MAX) return OutOfRange();
     }
     return value;
   }
@@ -255,6 +259,17 @@ class FormatCall {
     if (static_cast<size_t>(position) >= args_.size())
       return Error("too few arguments for format()");
     return position;
+  }
+
+  // A width that is given as an argument: any that reads as an integer; 0 for NULL. Errors: 22003.
+  Result<int64_t> WidthOf(size_t at) {
+    if (args_[at].is_null()) return int64_t{0};
+    const Type type = MakeType(TypeId::kInt4);
+    CELLAR_TRY_ASSIGN(const Datum width,
+                      ParseDatum(OutputText(args_[at], call_.args[at]->type, context_), type,
+                                 context_.format, context_.arena()));
+    if (width.int_value() == INT32_MIN) return OutOfRange();
+    return width.int_value();
   }
 
   Status Specifier() {
@@ -283,10 +298,7 @@ class FormatCall {
         ++pos_;
       }
       CELLAR_TRY_ASSIGN(int64_t at, TakeArgument(index));
-      const Datum value = args_[static_cast<size_t>(at)];
-      if (!value.is_null() && IsInteger(call_.args[static_cast<size_t>(at)]->type)) {
-        width = value.int_value();
-      }
+      CELLAR_TRY_ASSIGN(width, WidthOf(static_cast<size_t>(at)));
       if (width < 0) left = true, width = -width;
     } else if (width < 0) {
       CELLAR_TRY_ASSIGN(width, Number());
@@ -313,12 +325,16 @@ class FormatCall {
       if (kind == 'L') text = "NULL";
     } else {
       text = OutputText(args_[at], call_.args[at]->type, context_);
+      CELLAR_TRY(MayGrow(context_, out_, text.size()));
       if (kind == 'I') text = QuoteIdent(text);
       if (kind == 'L') text = QuoteText(text);
     }
     const int64_t chars = static_cast<int64_t>(CountChars(text));
-    std::string pad(static_cast<size_t>(std::max<int64_t>(0, width - chars)), ' ');
-    out_ += left ? text + pad : pad + text;
+    const auto pad = static_cast<size_t>(std::max<int64_t>(0, width - chars));
+    CELLAR_TRY(MayGrow(context_, out_, text.size() + pad));
+    if (!left) out_.append(pad, ' ');
+    out_ += text;
+    if (left) out_.append(pad, ' ');
     return Status();
   }
 
@@ -367,7 +383,7 @@ std::string PrettySize(EvalContext& context, std::string_view size) {
   (void)arena;
   int64_t value = *as_int;
   for (size_t i = 0; i < std::size(kUnits); ++i) {
-    if (i + 1 == std::size(kUnits) || std::abs(value) < kUnits[i].limit) {
+    if (i + 1 == std::size(kUnits) || (value > -kUnits[i].limit && value < kUnits[i].limit)) {
       if (kUnits[i].round) value = (value + (value < 0 ? -1 : 1)) / 2;
       return fmt::format("{} {}", value, kUnits[i].name);
     }
@@ -416,6 +432,12 @@ Result<Datum> SizeBytes(EvalContext& context, const Expr&, Args a) {
   CELLAR_TRY_ASSIGN(std::string_view product, numeric::Multiply(*number, factor, context.arena()));
   CELLAR_TRY_ASSIGN(int64_t out, numeric::ToInt64(product));
   return Datum::Int(out);
+}
+
+// quote_literal. Quotes double at most.
+Result<Datum> Quoted(EvalContext& context, std::string_view text) {
+  CELLAR_TRY(CheckValueSize(text.size()));
+  return TextOf(context, QuoteText(text));
 }
 
 void AddToChar(Registry& r) {
@@ -503,20 +525,19 @@ void RegisterTextFormats(Registry& r) {
   r.Add("format(text) text", Format, Volatility::kStable).strict = false;
   r.Add("format(text, any...) text", Format, Volatility::kStable).strict = false;
   r.Add(
-      "quote_ident(text) text",
-      CELLAR_SCALAR { return TextOf(context, QuoteIdent(a[0].bytes())); });
+      "quote_ident(text) text", CELLAR_SCALAR {
+        CELLAR_TRY(CheckValueSize(a[0].bytes().size()));
+        return TextOf(context, QuoteIdent(a[0].bytes()));
+      });
   r.Add(
-      "quote_literal(text) text",
-      CELLAR_SCALAR { return TextOf(context, QuoteText(a[0].bytes())); });
+      "quote_literal(text) text", CELLAR_SCALAR { return Quoted(context, a[0].bytes()); });
   r.Add(
       "quote_literal(anyelement) text",
-      CELLAR_SCALAR {
-        return TextOf(context, QuoteText(OutputText(a[0], call.args[0]->type, context)));
-      },
+      CELLAR_SCALAR { return Quoted(context, CastText(a[0], call.args[0]->type, context)); },
       Volatility::kStable);
   auto nullable = CELLAR_SCALAR {
     if (a[0].is_null()) return Datum::Bytes("NULL");
-    return TextOf(context, QuoteText(OutputText(a[0], call.args[0]->type, context)));
+    return Quoted(context, CastText(a[0], call.args[0]->type, context));
   };
   r.Add("quote_nullable(text) text", nullable).strict = false;
   r.Add("quote_nullable(anyelement) text", nullable, Volatility::kStable).strict = false;

@@ -11,32 +11,70 @@
 
 namespace cellar::sql {
 
-void AppendJson(Datum value, Type type, EvalContext& context, std::string* out) {
+namespace {
+
+constexpr size_t kJsonTextBytes = 64 << 10;  // of a string between looks at size and statement
+
+Status AppendArray(std::string_view bytes, Type element, EvalContext& context, std::string* out) {
+  const ArrayView view(bytes, element);
+  // Inner dimensions nest in order of storage.
+  size_t next = 0;
+  const auto nest = [&](auto&& self, int dimension) -> Status {
+    *out += '[';
+    for (int32_t i = 0; dimension < view.dimensions() && i < view.length(dimension); ++i) {
+      CELLAR_TRY(MayGrow(context, *out, 1));
+      if (i > 0) *out += ',';
+      if (dimension + 1 < view.dimensions())
+        CELLAR_TRY(self(self, dimension + 1));
+      else
+        CELLAR_TRY(AppendJson(view.Get(next++), element, context, out));
+    }
+    *out += ']';
+    return Status();
+  };
+  return nest(nest, 0);
+}
+
+Status AppendRecord(std::string_view record, EvalContext& context, std::string* out) {
+  *out += '{';
+  int i = 0;
+  for (const RecordField& field : RecordFields(record)) {
+    if (i > 0) *out += ',';
+    ++i;
+    CELLAR_TRY(AppendJsonText(
+        field.name.empty() ? "f" + std::to_string(i) : std::string(field.name), context, out));
+    *out += ':';
+    CELLAR_TRY(AppendJson(field.value, field.type, context, out));
+  }
+  *out += '}';
+  return Status();
+}
+
+}  // namespace
+
+Status AppendJsonText(std::string_view text, EvalContext& context, std::string* out) {
+  CELLAR_TRY(MayGrow(context, *out, std::min(text.size(), kJsonTextBytes)));
+  AppendJsonString(text.substr(0, kJsonTextBytes), out);
+  std::string piece;
+  for (size_t at = kJsonTextBytes; at < text.size(); at += kJsonTextBytes) {
+    piece.clear();
+    AppendJsonString(text.substr(at, kJsonTextBytes), &piece);
+    CELLAR_TRY(MayGrow(context, *out, piece.size()));
+    out->pop_back();  // both are quoted
+    out->append(piece, 1);
+  }
+  return Status();
+}
+
+Status AppendJson(Datum value, Type type, EvalContext& context, std::string* out) {
+  CELLAR_TRY(MayGrow(context, *out, 4));
   if (value.is_null()) {
     *out += "null";
-    return;
+    return Status();
   }
-  if (type.array || IsArrayLike(type)) {
-    const Type element = ElementOf(type);
-    ArrayView view(value.bytes(), element);
-    // Inner dimensions nest in order of storage.
-    size_t next = 0;
-    const auto nest = [&](auto&& self, int dimension) -> void {
-      *out += '[';
-      for (int32_t i = 0; dimension < view.dimensions() && i < view.length(dimension); ++i) {
-        if (i > 0) *out += ',';
-        if (dimension + 1 < view.dimensions())
-          self(self, dimension + 1);
-        else
-          AppendJson(view.Get(next++), element, context, out);
-      }
-      *out += ']';
-    };
-    nest(nest, 0);
-    return;
-  }
+  if (IsArrayLike(type)) return AppendArray(value.bytes(), ElementOf(type), context, out);
   switch (type.id) {
-    case TypeId::kBool: *out += value.bool_value() ? "true" : "false"; return;
+    case TypeId::kBool: *out += value.bool_value() ? "true" : "false"; return Status();
     case TypeId::kInt2:
     case TypeId::kInt4:
     case TypeId::kInt8:
@@ -45,28 +83,16 @@ void AppendJson(Datum value, Type type, EvalContext& context, std::string* out) 
     case TypeId::kNumeric: {
       std::string text = OutputText(value, type, context);
       const bool number = (text.back() >= '0' && text.back() <= '9');
-      if (number)
-        *out += text;
-      else
-        AppendJsonString(text, out);
-      return;
+      if (!number) return AppendJsonText(text, context, out);
+      *out += text;
+      return Status();
     }
     case TypeId::kJson:
-    case TypeId::kJsonb: *out += value.bytes(); return;
-    case TypeId::kRecord: {
-      *out += '{';
-      int i = 0;
-      for (const RecordField& field : RecordFields(value.bytes())) {
-        if (i > 0) *out += ',';
-        ++i;
-        AppendJsonString(field.name.empty() ? "f" + std::to_string(i) : std::string(field.name),
-                         out);
-        *out += ':';
-        AppendJson(field.value, field.type, context, out);
-      }
-      *out += '}';
-      return;
-    }
+    case TypeId::kJsonb:
+      CELLAR_TRY(MayGrow(context, *out, value.bytes().size()));
+      *out += value.bytes();
+      return Status();
+    case TypeId::kRecord: return AppendRecord(value.bytes(), context, out);
     case TypeId::kDate:
     case TypeId::kTimestamp:
     case TypeId::kTimestamptz: {
@@ -74,18 +100,35 @@ void AppendJson(Datum value, Type type, EvalContext& context, std::string* out) 
       iso.date_style = DateStyle::kIso;
       std::string text;
       AppendDatumText(value, type, iso, &text);
+      if (type.id == TypeId::kDate) return AppendJsonText(text, context, out);
+      const size_t era = text.ends_with(" BC") ? text.size() - 3 : text.size();
       if (type.id == TypeId::kTimestamptz && value.int_value() != kTimestampInfinity &&
-          value.int_value() != kTimestampNegativeInfinity && text.size() > 3 &&
-          (text[text.size() - 3] == '+' || text[text.size() - 3] == '-')) {
-        text += ":00";
+          value.int_value() != kTimestampNegativeInfinity && era > 3 &&
+          (text[era - 3] == '+' || text[era - 3] == '-')) {
+        text.insert(era, ":00");
       }
       size_t blank = text.find(' ');
       if (blank != std::string::npos && text[0] >= '0' && text[0] <= '9') text[blank] = 'T';
-      AppendJsonString(text, out);
-      return;
+      return AppendJsonText(text, context, out);
     }
-    default: AppendJsonString(OutputText(value, type, context), out); return;
+    default: return AppendJsonText(OutputText(value, type, context), context, out);
   }
+}
+
+Status AppendJsonKey(Datum value, Type type, EvalContext& context, std::string* out) {
+  if (IsArrayLike(type) || type.id == TypeId::kRecord || type.id == TypeId::kJson ||
+      type.id == TypeId::kJsonb) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                    "key value must be scalar, not array, composite, or json");
+  }
+  std::string text;
+  CELLAR_TRY(AppendJson(value, type, context, &text));
+  CELLAR_TRY(MayGrow(context, *out, text.size() + 2));
+  const bool quoted = text.starts_with('"');
+  if (!quoted) *out += '"';
+  *out += text;
+  if (!quoted) *out += '"';
+  return Status();
 }
 
 namespace {
@@ -99,7 +142,7 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-Datum AsText(EvalContext& context, std::optional<std::string_view> json) {
+Result<Datum> AsText(EvalContext& context, std::optional<std::string_view> json) {
   if (!json.has_value()) return Datum();
   std::string out;
   if (!JsonAsText(*json, &out)) return Datum();
@@ -140,6 +183,7 @@ std::optional<std::string_view> ArgumentPath(Args a) {
 }
 
 Result<Datum> Jsonb(EvalContext& context, std::string_view text) {
+  CELLAR_TRY(CheckValueSize(text.size()));
   CELLAR_TRY_ASSIGN(std::string_view out, ParseJsonb(text, context.arena()));
   return Datum::Bytes(out);
 }
@@ -230,6 +274,7 @@ Result<Datum> Concatenate(EvalContext& context, const Expr&, Args a) {
     return container ? Trimmed(json.substr(1, json.size() - 2)) : json;
   };
   std::string_view l = inside(left), r = inside(right);
+  CELLAR_TRY(CheckValueSize(l.size() + r.size()));
   std::string out(objects ? "{" : "[");
   out += l;
   if (!l.empty() && !r.empty()) out += ", ";
@@ -248,6 +293,7 @@ Result<Datum> Filtered(EvalContext& context, std::string_view json, Keep keep) {
   int64_t index = 0;
   bool first = true;
   while (cursor.Next(&key, &value)) {
+    CELLAR_TRY(MayGrow(context, out, key.size() + value.size()));
     if (!keep(key, index++, value)) continue;
     if (!first) out += ", ";
     first = false;
@@ -295,11 +341,12 @@ Result<Datum> DeleteIndex(EvalContext& context, const Expr&, Args a) {
 // something to meet. Errors: 22004, 22P02.
 Status CheckPath(std::string_view json, const ArrayView& path) {
   std::optional<std::string_view> at = json;
-  for (size_t i = 0; i < path.size() && at.has_value() && JsonCount(*at) > 0; ++i) {
+  for (size_t i = 0; i < path.size() && at.has_value(); ++i) {
     if (path.IsNull(i)) {
       return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
                       "path element at position {} is null", i + 1);
     }
+    if (IsScalar(*at)) break;
     const std::string_view step = path.Get(i).bytes();
     if (JsonTypeOf(*at) == JsonType::kArray) {
       int64_t index = 0;
@@ -315,16 +362,16 @@ Status CheckPath(std::string_view json, const ArrayView& path) {
 }
 
 // jsonb_set and jsonb_insert along a path of keys; `depth` counts steps taken.
-void SetPath(std::string_view json, const ArrayView& path, size_t depth, std::string_view value,
-             bool create, std::string* out) {
+Status SetPath(EvalContext& context, std::string_view json, const ArrayView& path, size_t depth,
+               std::string_view value, bool create, std::string* out) {
   const JsonType type = JsonTypeOf(json);
   if (depth == path.size() || (type != JsonType::kObject && type != JsonType::kArray)) {
     *out += depth == path.size() ? value : json;
-    return;
+    return Status();
   }
   if (path.IsNull(depth)) {
     *out += json;
-    return;
+    return Status();
   }
   const std::string_view step = path.Get(depth).bytes();
   const bool object = type == JsonType::kObject, last = depth + 1 == path.size();
@@ -350,6 +397,7 @@ void SetPath(std::string_view json, const ArrayView& path, size_t depth, std::st
     found = true;
   }
   while (cursor.Next(&key, &member)) {
+    CELLAR_TRY(MayGrow(context, *out, key.size() + member.size()));
     separate();
     const bool here = object ? KeyIs(key, step) : index == wanted;
     ++index;
@@ -362,17 +410,18 @@ void SetPath(std::string_view json, const ArrayView& path, size_t depth, std::st
       continue;
     }
     found = true;
-    SetPath(member, path, depth + 1, value, create, out);
+    CELLAR_TRY(SetPath(context, member, path, depth + 1, value, create, out));
   }
   if (!found && create && last) {
     separate();
     if (object) {
-      AppendJsonString(step, out);
+      CELLAR_TRY(AppendJsonText(step, context, out));
       *out += ": ";
     }
     *out += value;
   }
   *out += object ? '}' : ']';
+  return CheckValueSize(out->size());
 }
 
 Status OneDimension(const ArrayView& array) {
@@ -387,19 +436,20 @@ Result<Datum> JsonbSet(EvalContext& context, const Expr&, Args a) {
   if (IsScalar(a[0].bytes())) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "cannot set path in scalar");
   }
-  if (path.size() == 0) return a[0];
-  CELLAR_TRY(CheckPath(a[0].bytes(), path));
   const bool create = a.size() < 4 || a[3].bool_value();
+  if (path.size() == 0 || (!create && JsonCount(a[0].bytes()) == 0)) return a[0];
+  CELLAR_TRY(CheckPath(a[0].bytes(), path));
   std::string out;
-  SetPath(a[0].bytes(), path, 0, a[2].bytes(), create, &out);
+  CELLAR_TRY(CheckValueSize(a[0].bytes().size() + a[2].bytes().size()));
+  CELLAR_TRY(SetPath(context, a[0].bytes(), path, 0, a[2].bytes(), create, &out));
   return Jsonb(context, out);
 }
 
 // jsonb_insert: before or after an element of an array, or a new key of an object.
-Status InsertPath(std::string_view json, const ArrayView& path, size_t depth,
+Status InsertPath(EvalContext& context, std::string_view json, const ArrayView& path, size_t depth,
                   std::string_view value, bool after, std::string* out) {
   const JsonType type = JsonTypeOf(json);
-  if (type != JsonType::kObject && type != JsonType::kArray) {
+  if ((type != JsonType::kObject && type != JsonType::kArray) || path.IsNull(depth)) {
     *out += json;
     return Status();
   }
@@ -420,6 +470,7 @@ Status InsertPath(std::string_view json, const ArrayView& path, size_t depth,
   };
   if (!object && last && wanted < 0) put(value), found = true;
   while (cursor.Next(&key, &member)) {
+    CELLAR_TRY(MayGrow(context, *out, key.size() + member.size()));
     const bool here = object ? KeyIs(key, step) : index == wanted;
     ++index;
     if (here && last && object) {
@@ -430,7 +481,7 @@ Status InsertPath(std::string_view json, const ArrayView& path, size_t depth,
     if (here && last && !after) put(value);
     put(object ? std::string(key) + ": " : std::string());
     if (here && !last) {
-      CELLAR_TRY(InsertPath(member, path, depth + 1, value, after, out));
+      CELLAR_TRY(InsertPath(context, member, path, depth + 1, value, after, out));
     } else {
       *out += member;
     }
@@ -440,7 +491,7 @@ Status InsertPath(std::string_view json, const ArrayView& path, size_t depth,
   if (last && !found) {
     put("");
     if (object) {
-      AppendJsonString(step, out);
+      CELLAR_TRY(AppendJsonText(step, context, out));
       *out += ": ";
     }
     *out += value;
@@ -458,21 +509,25 @@ Result<Datum> JsonbInsert(EvalContext& context, const Expr&, Args a) {
   if (path.size() == 0) return a[0];
   CELLAR_TRY(CheckPath(a[0].bytes(), path));
   std::string out;
-  CELLAR_TRY(
-      InsertPath(a[0].bytes(), path, 0, a[2].bytes(), a.size() == 4 && a[3].bool_value(), &out));
+  CELLAR_TRY(CheckValueSize(a[0].bytes().size() + a[2].bytes().size()));
+  CELLAR_TRY(InsertPath(context, a[0].bytes(), path, 0, a[2].bytes(),
+                        a.size() == 4 && a[3].bool_value(), &out));
   return Jsonb(context, out);
 }
 
-void DeletePath(std::string_view json, const ArrayView& path, size_t depth, std::string* out) {
+Status DeletePath(EvalContext& context, std::string_view json, const ArrayView& path, size_t depth,
+                  std::string* out) {
   const JsonType type = JsonTypeOf(json);
   if (type != JsonType::kObject && type != JsonType::kArray) {
+    CELLAR_TRY(MayGrow(context, *out, json.size()));
     *out += json;
-    return;
+    return Status();
   }
   const bool object = type == JsonType::kObject, last = depth + 1 == path.size();
   if (path.IsNull(depth)) {
+    CELLAR_TRY(MayGrow(context, *out, json.size()));
     *out += json;
-    return;
+    return Status();
   }
   const std::string_view step = path.Get(depth).bytes();
   int64_t wanted = object ? -1 : std::atoll(std::string(step).c_str());
@@ -483,6 +538,7 @@ void DeletePath(std::string_view json, const ArrayView& path, size_t depth, std:
   int64_t index = 0;
   bool first = true;
   while (cursor.Next(&key, &member)) {
+    CELLAR_TRY(MayGrow(context, *out, key.size()));
     const bool here = object ? KeyIs(key, step) : index == wanted;
     ++index;
     if (here && last) continue;
@@ -493,24 +549,27 @@ void DeletePath(std::string_view json, const ArrayView& path, size_t depth, std:
       *out += ": ";
     }
     if (here)
-      DeletePath(member, path, depth + 1, out);
+      CELLAR_TRY(DeletePath(context, member, path, depth + 1, out));
     else
       *out += member;
   }
   *out += object ? '}' : ']';
+  return Status();
 }
 
-void StripNulls(std::string_view json, bool spaced, std::string* out) {
+Status StripNulls(EvalContext& context, std::string_view json, bool spaced, std::string* out) {
   const bool object = JsonTypeOf(json) == JsonType::kObject;
   if (!object && JsonTypeOf(json) != JsonType::kArray) {
+    CELLAR_TRY(MayGrow(context, *out, json.size()));
     *out += json;
-    return;
+    return Status();
   }
   *out += object ? '{' : '[';
   std::string_view key, value;
   JsonCursor cursor(json);
   bool first = true;
   while (cursor.Next(&key, &value)) {
+    CELLAR_TRY(MayGrow(context, *out, key.size()));
     if (object && JsonTypeOf(value) == JsonType::kNull) continue;
     if (!first) *out += spaced ? ", " : ",";
     first = false;
@@ -518,16 +577,18 @@ void StripNulls(std::string_view json, bool spaced, std::string* out) {
       *out += key;
       *out += spaced ? ": " : ":";
     }
-    StripNulls(value, spaced, out);
+    CELLAR_TRY(StripNulls(context, value, spaced, out));
   }
   *out += object ? '}' : ']';
+  return Status();
 }
 
-void Pretty(std::string_view json, int indent, std::string* out) {
+Status Pretty(EvalContext& context, std::string_view json, int indent, std::string* out) {
   const bool object = JsonTypeOf(json) == JsonType::kObject;
   if ((!object && JsonTypeOf(json) != JsonType::kArray)) {
+    CELLAR_TRY(MayGrow(context, *out, json.size()));
     *out += json;
-    return;
+    return Status();
   }
   const auto line = [&](int depth) {
     *out += '\n';
@@ -538,6 +599,7 @@ void Pretty(std::string_view json, int indent, std::string* out) {
   JsonCursor cursor(json);
   bool first = true;
   while (cursor.Next(&key, &value)) {
+    CELLAR_TRY(MayGrow(context, *out, key.size() + 4 * static_cast<size_t>(indent + 1)));
     if (!first) *out += ',';
     first = false;
     line(indent + 1);
@@ -545,10 +607,11 @@ void Pretty(std::string_view json, int indent, std::string* out) {
       *out += key;
       *out += ": ";
     }
-    Pretty(value, indent + 1, out);
+    CELLAR_TRY(Pretty(context, value, indent + 1, out));
   }
   line(indent);
   *out += object ? '}' : ']';
+  return Status();
 }
 
 Result<std::string> BuildObject(EvalContext& context, const Expr& call, Args a) {
@@ -566,18 +629,18 @@ Result<std::string> BuildObject(EvalContext& context, const Expr& call, Args a) 
                       i + 1)
           .WithHint("Object keys should be text.");
     }
-    AppendJsonString(OutputText(a[i], call.args[i]->type, context), &out);
+    CELLAR_TRY(AppendJsonKey(a[i], call.args[i]->type, context, &out));
     out += " : ";
-    AppendJson(a[i + 1], call.args[i + 1]->type, context, &out);
+    CELLAR_TRY(AppendJson(a[i + 1], call.args[i + 1]->type, context, &out));
   }
   out += '}';
   return out;
 }
-std::string BuildArray(EvalContext& context, const Expr& call, Args a) {
+Result<std::string> BuildArray(EvalContext& context, const Expr& call, Args a) {
   std::string out = "[";
   for (size_t i = 0; i < a.size(); ++i) {
     if (i > 0) out += ", ";
-    AppendJson(a[i], call.args[i]->type, context, &out);
+    CELLAR_TRY(AppendJson(a[i], call.args[i]->type, context, &out));
   }
   out += ']';
   return out;
@@ -600,7 +663,7 @@ Value TextValue(std::string_view json) {
 }
 
 template <TypeId id, bool as_text>
-Result<Rows> Elements(EvalContext&, const Expr& call, Args a) {
+Result<Rows> Elements(EvalContext& context, const Expr& call, Args a) {
   std::string_view json = Trimmed(a[0].bytes());
   if (JsonTypeOf(json) != JsonType::kArray) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
@@ -611,6 +674,7 @@ Result<Rows> Elements(EvalContext&, const Expr& call, Args a) {
   std::string_view ignored, value;
   JsonCursor cursor(json);
   while (cursor.Next(&ignored, &value)) {
+    CELLAR_TRY(context.StepOver(value.size()));
     if (as_text)
       rows.emplace_back().push_back(TextValue(value));
     else
@@ -620,7 +684,7 @@ Result<Rows> Elements(EvalContext&, const Expr& call, Args a) {
 }
 
 template <TypeId id, bool as_text>
-Result<Rows> Each(EvalContext&, const Expr& call, Args a) {
+Result<Rows> Each(EvalContext& context, const Expr& call, Args a) {
   std::string_view json = Trimmed(a[0].bytes());
   if (JsonTypeOf(json) != JsonType::kObject) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
@@ -630,6 +694,7 @@ Result<Rows> Each(EvalContext&, const Expr& call, Args a) {
   std::string_view key, value;
   JsonCursor cursor(json);
   while (cursor.Next(&key, &value)) {
+    CELLAR_TRY(context.StepOver(key.size() + value.size()));
     std::vector<Value>& row = rows.emplace_back();
     row.push_back(TextValue(key));
     if (as_text)
@@ -657,9 +722,16 @@ Result<Rows> Keys(EvalContext&, const Expr& call, Args a) {
 Result<Datum> ObjectOfArray(EvalContext& context, const Expr& call, Args a) {
   ArrayView keys(a[0].bytes(), MakeType(TypeId::kText));
   std::string out = "{";
-  if (a.size() == 1 && keys.size() % 2 != 0) {
+  if (a.size() == 1 && keys.dimensions() == 1 && keys.size() % 2 != 0) {
     return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
                     "array must have even number of elements");
+  }
+  if (a.size() == 1 && keys.dimensions() == 2 && keys.length(1) != 2) {
+    return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError, "array must have two columns");
+  }
+  if (a.size() == 1 && keys.dimensions() > 2) {
+    return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
+                    "wrong number of array subscripts");
   }
   ArrayView values(a[a.size() - 1].bytes(), MakeType(TypeId::kText));
   if (a.size() == 2 && (keys.dimensions() > 1 || keys.dimensions() != values.dimensions())) {
@@ -676,13 +748,13 @@ Result<Datum> ObjectOfArray(EvalContext& context, const Expr& call, Args a) {
       return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
                       "null value not allowed for object key");
     }
-    AppendJsonString(keys.Get(i).bytes(), &out);
+    CELLAR_TRY(AppendJsonText(keys.Get(i).bytes(), context, &out));
     out += " : ";
     const Datum value = a.size() == 1 ? keys.Get(i + 1) : values.Get(i);
     if (value.is_null())
       out += "null";
     else
-      AppendJsonString(value.bytes(), &out);
+      CELLAR_TRY(AppendJsonText(value.bytes(), context, &out));
   }
   out += '}';
   if (call.function->result.id == TypeId::kJsonb) return Jsonb(context, out);
@@ -775,10 +847,10 @@ void AddJsonb(Registry& r) {
           return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
                           "cannot delete path in scalar");
         }
-        if (path.size() == 0) return a[0];
+        if (path.size() == 0 || JsonCount(a[0].bytes()) == 0) return a[0];
         CELLAR_TRY(CheckPath(a[0].bytes(), path));
         std::string out;
-        DeletePath(a[0].bytes(), path, 0, &out);
+        CELLAR_TRY(DeletePath(context, a[0].bytes(), path, 0, &out));
         return TextOf(context, out);
       });
   r.Add("jsonb_set(jsonb, text[], jsonb) jsonb", JsonbSet);
@@ -788,7 +860,7 @@ void AddJsonb(Registry& r) {
   r.Add(
       "jsonb_pretty(jsonb) text", CELLAR_SCALAR {
         std::string out;
-        Pretty(a[0].bytes(), 0, &out);
+        CELLAR_TRY(Pretty(context, a[0].bytes(), 0, &out));
         return TextOf(context, out);
       });
 }
@@ -796,11 +868,12 @@ void AddJsonb(Registry& r) {
 // array_to_json and row_to_json with line feeds between the parts.
 Result<Datum> ToPrettyJson(EvalContext& context, const Expr& call, Args a) {
   std::string json, out;
-  AppendJson(a[0], call.args[0]->type, context, &json);
+  CELLAR_TRY(AppendJson(a[0], call.args[0]->type, context, &json));
   if (!a[1].bool_value()) return TextOf(context, json);
   std::string_view key, value;
   JsonCursor cursor(json);
   while (cursor.Next(&key, &value)) {
+    CELLAR_TRY(MayGrow(context, out, key.size() + value.size() + 4));
     if (!out.empty()) out += ",\n ";
     out += key;
     if (!key.empty()) out += ':';
@@ -821,12 +894,12 @@ void AddBuilders(Registry& r) {
   r.Add("row_to_json(record, bool) json", ToPrettyJson, stable);
   auto to_json = CELLAR_SCALAR {
     std::string out;
-    AppendJson(a[0], call.args[0]->type, context, &out);
+    CELLAR_TRY(AppendJson(a[0], call.args[0]->type, context, &out));
     return TextOf(context, out);
   };
   auto to_jsonb = CELLAR_SCALAR {
     std::string out;
-    AppendJson(a[0], call.args[0]->type, context, &out);
+    CELLAR_TRY(AppendJson(a[0], call.args[0]->type, context, &out));
     return Jsonb(context, out);
   };
   r.Add("to_json(anyelement) json", to_json, stable);
@@ -851,11 +924,19 @@ void AddBuilders(Registry& r) {
       .strict = false;
   r.Add(
        "json_build_array(any...) json",
-       CELLAR_SCALAR { return TextOf(context, BuildArray(context, call, a)); }, stable)
+       CELLAR_SCALAR {
+         CELLAR_TRY_ASSIGN(const std::string out, BuildArray(context, call, a));
+         return TextOf(context, out);
+       },
+       stable)
       .strict = false;
   r.Add(
        "jsonb_build_array(any...) jsonb",
-       CELLAR_SCALAR { return Jsonb(context, BuildArray(context, call, a)); }, stable)
+       CELLAR_SCALAR {
+         CELLAR_TRY_ASSIGN(const std::string out, BuildArray(context, call, a));
+         return Jsonb(context, out);
+       },
+       stable)
       .strict = false;
   r.Add("json_object(text[]) json", ObjectOfArray);
   r.Add("json_object(text[], text[]) json", ObjectOfArray);
@@ -905,13 +986,13 @@ void RegisterJson(Registry& r) {
   r.Add(
       "json_strip_nulls(json) json", CELLAR_SCALAR {
         std::string out;
-        StripNulls(Trimmed(a[0].bytes()), false, &out);
+        CELLAR_TRY(StripNulls(context, Trimmed(a[0].bytes()), false, &out));
         return TextOf(context, out);
       });
   r.Add(
       "jsonb_strip_nulls(jsonb) jsonb", CELLAR_SCALAR {
         std::string out;
-        StripNulls(a[0].bytes(), true, &out);
+        CELLAR_TRY(StripNulls(context, a[0].bytes(), true, &out));
         return TextOf(context, out);
       });
 }

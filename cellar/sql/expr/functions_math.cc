@@ -66,6 +66,17 @@ Result<Datum> MayOverflow(EvalContext&, const Expr&, Args a) {
   return Datum::Double(out);
 }
 
+// A product or quotient of x that is not 0.
+template <double (*F)(double)>
+Result<Datum> MayUnderflow(EvalContext& context, const Expr& call, Args a) {
+  CELLAR_TRY_ASSIGN(const Datum out, MayOverflow<F>(context, call, a));
+  if (out.double_value() == 0 && a[0].double_value() != 0) {
+    return SqlError(Code::kInvalid, sqlstate::kNumericValueOutOfRange,
+                    "value out of range: underflow");
+  }
+  return out;
+}
+
 // Degrees: exact at the usual angles, because each formula is scaled by its value at one of them.
 constexpr double kRadian = kPi / 180.0;
 
@@ -296,8 +307,8 @@ void AddDoubles(Registry& r) {
   r.Add("pow(float8, float8) float8", PowerDouble);
   r.Add(
       "pi() float8", CELLAR_SCALAR { return Datum::Double(kPi); });
-  r.Add("degrees(float8) float8", MayOverflow<Degrees>);
-  r.Add("radians(float8) float8", Plain<Radians>);
+  r.Add("degrees(float8) float8", MayUnderflow<Degrees>);
+  r.Add("radians(float8) float8", MayUnderflow<Radians>);
   r.Add("sin(float8) float8", Trigonometric<std::sin>);
   r.Add("cos(float8) float8", Trigonometric<std::cos>);
   r.Add("tan(float8) float8", Trigonometric<std::tan>);

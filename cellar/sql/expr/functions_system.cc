@@ -25,7 +25,7 @@ constexpr auto kSleepSlice = std::chrono::milliseconds(20);
 
 Status NoSession() { return InternalError("function needs a session"); }
 
-Datum Name(EvalContext& context, std::string_view text) { return TextOf(context, text); }
+Result<Datum> Name(EvalContext& context, std::string_view text) { return TextOf(context, text); }
 
 Result<Datum> FromCatalog(EvalContext& context, const Expr& call, Args a) {
   if (context.session == nullptr) return NoSession();

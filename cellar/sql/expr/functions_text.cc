@@ -13,11 +13,6 @@
 namespace cellar::sql {
 namespace {
 
-constexpr int64_t kMaxTextBytes = 0x3FFFFFFF;  // one GB less a byte
-
-Status TooLong() {
-  return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded, "requested length too large");
-}
 Status InvalidParameter(std::string message) {
   return Status(Code::kInvalid, std::move(message)).WithSqlState(sqlstate::kInvalidParameterValue);
 }
@@ -75,23 +70,27 @@ Result<Datum> Right(EvalContext&, const Expr&, Args a) {
 
 template <bool left>
 Result<Datum> Pad(EvalContext& context, const Expr&, Args a) {
-  std::string_view text = a[0].bytes();
-  std::string_view fill = a.size() == 3 ? a[2].bytes() : std::string_view(" ");
-  const int64_t length = std::max<int64_t>(0, a[1].int_value());
-  if (length > kMaxTextBytes / 4) return TooLong();
-  const int64_t chars = static_cast<int64_t>(CountChars(text));
+  const std::string_view text = a[0].bytes();
+  const std::string_view fill = a.size() == 3 ? a[2].bytes() : std::string_view(" ");
+  const auto length = static_cast<size_t>(std::max<int64_t>(0, a[1].int_value()));
+  const size_t chars = CountChars(text);
   if (chars >= length || fill.empty()) {
-    return Datum::Bytes(text.substr(0, BytesOfChars(text, static_cast<size_t>(length))));
+    return Datum::Bytes(text.substr(0, BytesOfChars(text, length)));
   }
-  std::string pad;
-  size_t pos = 0;
-  for (int64_t i = chars; i < length; ++i) {
-    size_t size = CharSize(fill[pos]);
-    pad += fill.substr(pos, size);
-    pos += size;
-    if (pos >= fill.size()) pos = 0;
+  // Whole fillings, then the first characters of one.
+  const size_t fill_chars = CountChars(fill), missing = length - chars;
+  const size_t pad_bytes =
+      missing / fill_chars * fill.size() + BytesOfChars(fill, missing % fill_chars);
+  CELLAR_TRY(CheckValueSize(text.size() + pad_bytes));
+  char* out = context.arena()->Allocate(text.size() + pad_bytes);
+  char* const pad = left ? out : out + text.size();
+  for (size_t at = 0; at < pad_bytes; at += fill.size()) {
+    const size_t bytes = std::min(fill.size(), pad_bytes - at);
+    CELLAR_TRY(context.StepOver(bytes));
+    std::memcpy(pad + at, fill.data(), bytes);
   }
-  return TextOf(context, left ? pad.append(text) : std::string(text) + pad);
+  if (!text.empty()) std::memcpy(left ? out + pad_bytes : out, text.data(), text.size());
+  return Datum::Bytes({out, text.size() + pad_bytes});
 }
 
 bool HasChar(std::string_view set, std::string_view c) {
@@ -150,89 +149,109 @@ Result<Datum> Replace(EvalContext& context, const Expr&, Args a) {
   std::string out;
   size_t copied = 0;
   for (; at != std::string_view::npos; at = text.find(from, copied)) {
+    CELLAR_TRY(MayGrow(context, out, at - copied + to.size()));
     out += text.substr(copied, at - copied);
     out += to;
     copied = at + from.size();
   }
+  CELLAR_TRY(MayGrow(context, out, text.size() - copied));
   out += text.substr(copied);
   return TextOf(context, out);
 }
 
 Result<Datum> Repeat(EvalContext& context, const Expr&, Args a) {
-  std::string_view text = a[0].bytes();
-  int64_t count = std::max<int64_t>(0, a[1].int_value());
-  if (static_cast<int64_t>(text.size()) * count > kMaxTextBytes) return TooLong();
-  size_t size = text.size() * static_cast<size_t>(count);
+  const std::string_view text = a[0].bytes();
+  const auto count = static_cast<size_t>(std::max<int64_t>(0, a[1].int_value()));
+  const size_t size = text.size() * count;  // a text has 32 bits of size, and count 31
+  CELLAR_TRY(CheckValueSize(size));
   if (size == 0) return Datum::Bytes("");
   char* out = context.arena()->Allocate(size);
-  for (size_t at = 0; at < size; at += text.size()) std::memcpy(out + at, text.data(), text.size());
+  for (size_t at = 0; at < size; at += text.size()) {
+    CELLAR_TRY(context.StepOver(text.size()));
+    std::memcpy(out + at, text.data(), text.size());
+  }
   return Datum::Bytes({out, size});
 }
 
 Result<Datum> Reverse(EvalContext& context, const Expr&, Args a) {
-  std::string_view text = a[0].bytes();
-  std::string out(text.size(), '\0');
+  const std::string_view text = a[0].bytes();
+  CELLAR_TRY(CheckValueSize(text.size()));
+  char* const out = context.arena()->Allocate(text.size());
   size_t end = text.size();
   for (size_t pos = 0; pos < text.size();) {
-    size_t size = CharSize(text[pos]);
+    CELLAR_TRY(context.Step());
+    const size_t size = std::min(CharSize(text[pos]), text.size() - pos);
     end -= size;
-    out.replace(end, size, text.substr(pos, size));
+    std::memcpy(out + end, text.data() + pos, size);
     pos += size;
   }
-  return TextOf(context, out);
+  return Datum::Bytes({out, text.size()});
 }
 
-std::vector<std::string_view> Split(std::string_view text, std::string_view separator) {
-  std::vector<std::string_view> parts;
-  if (separator.empty()) return {text};
+// Calls take(part) for each part between separators; an empty one separates nothing.
+template <typename F>
+Status Split(EvalContext& context, std::string_view text, std::string_view separator, F take) {
   size_t from = 0;
-  for (size_t at; (at = text.find(separator, from)) != std::string_view::npos;
-       from = at + separator.size()) {
-    parts.push_back(text.substr(from, at - from));
+  if (!separator.empty()) {
+    for (size_t at; (at = text.find(separator, from)) != std::string_view::npos;
+         from = at + separator.size()) {
+      CELLAR_TRY(context.StepOver(at - from));
+      CELLAR_TRY(take(text.substr(from, at - from)));
+    }
   }
-  parts.push_back(text.substr(from));
-  return parts;
+  return take(text.substr(from));
 }
 
-Result<Datum> SplitPart(EvalContext&, const Expr&, Args a) {
+Result<Datum> SplitPart(EvalContext& context, const Expr&, Args a) {
   int64_t n = a[2].int_value();
   if (n == 0) return InvalidParameter("field position must not be zero");
-  std::vector<std::string_view> parts = Split(a[0].bytes(), a[1].bytes());
-  int64_t size = static_cast<int64_t>(parts.size());
-  if (n < 0) n = size + n + 1;
-  if (n < 1 || n > size) return Datum::Bytes("");
-  return Datum::Bytes(parts[static_cast<size_t>(n - 1)]);
+  if (n < 0) {
+    int64_t parts = 0;
+    CELLAR_TRY(Split(context, a[0].bytes(), a[1].bytes(), [&](std::string_view) {
+      ++parts;
+      return Status();
+    }));
+    n += parts + 1;
+  }
+  std::string_view found;
+  int64_t at = 0;
+  CELLAR_TRY(Split(context, a[0].bytes(), a[1].bytes(), [&](std::string_view part) {
+    if (++at == n) found = part;
+    return Status();
+  }));
+  return Datum::Bytes(found);
 }
 
-// The fields of string_to_array and string_to_table; a NULL separator splits characters.
-std::vector<Datum> Fields(Args a) {
-  std::vector<Datum> out;
-  std::string_view text = a[0].bytes();
-  if (text.empty()) return out;
-  std::vector<std::string_view> parts;
-  if (a[1].is_null()) {
-    for (size_t pos = 0; pos < text.size(); pos += CharSize(text[pos])) {
-      parts.push_back(text.substr(pos, CharSize(text[pos])));
-    }
-  } else {
-    parts = Split(text, a[1].bytes());
-  }
-  for (std::string_view part : parts) {
+// Calls take(field) for the fields of string_to_array and string_to_table; a NULL separator splits
+// characters.
+template <typename F>
+Status Fields(EvalContext& context, Args a, F take) {
+  const std::string_view text = a[0].bytes();
+  if (text.empty()) return Status();
+  const auto field = [&](std::string_view part) {
     const bool null = a.size() == 3 && !a[2].is_null() && part == a[2].bytes();
-    out.push_back(null ? Datum() : Datum::Bytes(part));
+    return take(null ? Datum() : Datum::Bytes(part));
+  };
+  if (!a[1].is_null()) return Split(context, text, a[1].bytes(), field);
+  for (size_t pos = 0; pos < text.size(); pos += CharSize(text[pos])) {
+    CELLAR_TRY(context.Step());
+    CELLAR_TRY(field(text.substr(pos, CharSize(text[pos]))));
   }
-  return out;
+  return Status();
 }
 Result<Datum> StringToArray(EvalContext& context, const Expr&, Args a) {
   if (a[0].is_null()) return Datum();
   ArrayBuilder builder(MakeType(TypeId::kText));
-  for (Datum field : Fields(a)) builder.Add(field);
+  CELLAR_TRY(Fields(context, a, [&](Datum field) { return builder.TryAdd(field); }));
   return Datum::Bytes(builder.Finish(context.arena()));
 }
-Result<std::vector<std::vector<Value>>> StringToTable(EvalContext&, const Expr&, Args a) {
+Result<std::vector<std::vector<Value>>> StringToTable(EvalContext& context, const Expr&, Args a) {
   std::vector<std::vector<Value>> rows;
   if (a[0].is_null()) return rows;
-  for (Datum field : Fields(a)) rows.emplace_back().emplace_back(MakeType(TypeId::kText), field);
+  CELLAR_TRY(Fields(context, a, [&](Datum field) {
+    rows.emplace_back().emplace_back(MakeType(TypeId::kText), field);
+    return Status();
+  }));
   return rows;
 }
 Result<Datum> ArrayToString(EvalContext& context, const Expr& call, Args a) {
@@ -244,9 +263,12 @@ Result<Datum> ArrayToString(EvalContext& context, const Expr& call, Args a) {
   for (size_t i = 0; i < view.size(); ++i) {
     Datum value = view.Get(i);
     if (value.is_null() && (a.size() < 3 || a[2].is_null())) continue;
+    const std::string text =
+        value.is_null() ? std::string(a[2].bytes()) : OutputText(value, element, context);
+    CELLAR_TRY(MayGrow(context, out, a[1].bytes().size() + text.size()));
     if (!first) out += a[1].bytes();
     first = false;
-    out += value.is_null() ? std::string(a[2].bytes()) : OutputText(value, element, context);
+    out += text;
   }
   return TextOf(context, out);
 }
@@ -254,7 +276,10 @@ Result<Datum> ArrayToString(EvalContext& context, const Expr& call, Args a) {
 Result<Datum> Concat(EvalContext& context, const Expr& call, Args a) {
   std::string out;
   for (size_t i = 0; i < a.size(); ++i) {
-    if (!a[i].is_null()) out += OutputText(a[i], call.args[i]->type, context);
+    if (a[i].is_null()) continue;
+    const std::string text = OutputText(a[i], call.args[i]->type, context);
+    CELLAR_TRY(MayGrow(context, out, text.size()));
+    out += text;
   }
   return TextOf(context, out);
 }
@@ -264,9 +289,11 @@ Result<Datum> ConcatWithSeparator(EvalContext& context, const Expr& call, Args a
   bool first = true;
   for (size_t i = 1; i < a.size(); ++i) {
     if (a[i].is_null()) continue;
+    const std::string text = OutputText(a[i], call.args[i]->type, context);
+    CELLAR_TRY(MayGrow(context, out, a[0].bytes().size() + text.size()));
     if (!first) out += a[0].bytes();
     first = false;
-    out += OutputText(a[i], call.args[i]->type, context);
+    out += text;
   }
   return TextOf(context, out);
 }
@@ -279,9 +306,11 @@ Result<Datum> Translate(EvalContext& context, const Expr&, Args a) {
     pos += c.size();
     size_t i = 0, j = 0;
     while (i < from.size() && from.substr(i, CharSize(from[i])) != c) {
+      CELLAR_TRY(context.Step());
       i += CharSize(from[i]);
       if (j < to.size()) j += CharSize(to[j]);
     }
+    CELLAR_TRY(MayGrow(context, out, 4));
     if (i >= from.size())
       out += c;
     else if (j < to.size())
@@ -299,6 +328,12 @@ Result<size_t> OverlayEnd(int64_t start, int64_t length) {
   return static_cast<size_t>(std::max<int64_t>(0, start - 1 + length));
 }
 
+// What stays of the text, once or, where the replaced part ends before it starts, twice.
+Status OverlayFits(std::string_view text, std::string_view with, int64_t start, size_t rest) {
+  const size_t twice = rest < static_cast<size_t>(start - 1) ? text.size() : 0;
+  return CheckValueSize(with.size() + text.size() + twice);
+}
+
 Result<Datum> Overlay(EvalContext& context, const Expr&, Args a) {
   std::string_view text = a[0].bytes(), with = a[1].bytes();
   int64_t start = a[2].int_value();
@@ -308,6 +343,7 @@ Result<Datum> Overlay(EvalContext& context, const Expr&, Args a) {
                     "negative substring length not allowed");
   }
   CELLAR_TRY_ASSIGN(size_t rest, OverlayEnd(start, length));
+  CELLAR_TRY(OverlayFits(text, with, start, rest));
   std::string out(text.substr(0, BytesOfChars(text, static_cast<size_t>(start - 1))));
   out += with;
   out += text.substr(BytesOfChars(text, rest));
@@ -322,6 +358,7 @@ Result<Datum> OverlayBytea(EvalContext& context, const Expr&, Args a) {
                     "negative substring length not allowed");
   }
   CELLAR_TRY_ASSIGN(size_t rest, OverlayEnd(start, length));
+  CELLAR_TRY(OverlayFits(bytes, with, start, rest));
   std::string out(bytes.substr(0, static_cast<size_t>(start - 1)));
   out += with;
   if (rest < bytes.size()) out += bytes.substr(rest);
@@ -465,9 +502,10 @@ Result<std::string> DecodeHex(std::string_view text) {
   return out;
 }
 
-std::string EncodeEscape(std::string_view bytes) {
+Result<std::string> EncodeEscape(EvalContext& context, std::string_view bytes) {
   std::string out;
   for (char c : bytes) {
+    CELLAR_TRY(MayGrow(context, out, 4));
     uint8_t byte = static_cast<uint8_t>(c);
     if (byte == 0 || byte >= 0x80)
       out += fmt::format("\\{:03o}", byte);
@@ -515,15 +553,23 @@ std::string LowerAscii(std::string_view text) {
 }
 
 Result<Datum> Encode(EvalContext& context, const Expr&, Args a) {
-  std::string format = LowerAscii(a[1].bytes());
+  // The largest form has four characters a byte.
+  CELLAR_TRY(context.StepOver(a[0].bytes().size()));
+  const std::string format = LowerAscii(a[1].bytes());
+  if (format == "hex") CELLAR_TRY(CheckValueSize(2 * a[0].bytes().size()));
+  if (format == "base64") CELLAR_TRY(CheckValueSize(a[0].bytes().size() / 57 * 77));
   if (format == "hex") return TextOf(context, Hex(a[0].bytes()));
   if (format == "base64") return TextOf(context, EncodeBase64(a[0].bytes()));
-  if (format == "escape") return TextOf(context, EncodeEscape(a[0].bytes()));
+  if (format == "escape") {
+    CELLAR_TRY_ASSIGN(const std::string out, EncodeEscape(context, a[0].bytes()));
+    return TextOf(context, out);
+  }
   return InvalidParameter(fmt::format("unrecognized encoding: \"{}\"", a[1].bytes()));
 }
 Result<Datum> Decode(EvalContext& context, const Expr&, Args a) {
   std::string format = LowerAscii(a[1].bytes());
   std::string out;
+  CELLAR_TRY(context.StepOver(a[0].bytes().size()));
   if (format == "hex") {
     CELLAR_TRY_ASSIGN(out, DecodeHex(a[0].bytes()));
   } else if (format == "base64") {
@@ -574,7 +620,10 @@ Result<Datum> ConvertFrom(EvalContext& context, const Expr&, Args a) {
       return a[0];
     case Charset::kLatin1: {
       std::string out;
-      for (char c : a[0].bytes()) AppendChar(static_cast<uint8_t>(c), &out);
+      for (char c : a[0].bytes()) {
+        CELLAR_TRY(MayGrow(context, out, 2));
+        AppendChar(static_cast<uint8_t>(c), &out);
+      }
       return TextOf(context, out);
     }
     case Charset::kUnknown: break;
@@ -588,6 +637,7 @@ Result<Datum> ConvertTo(EvalContext& context, const Expr&, Args a) {
     case Charset::kLatin1: {
       std::string out;
       for (size_t pos = 0; pos < a[0].bytes().size();) {
+        CELLAR_TRY(MayGrow(context, out, 1));
         char32_t c = TakeChar(a[0].bytes(), &pos);
         if (c > 0xFF) {
           return SqlError(
@@ -622,6 +672,7 @@ Result<Datum> Normalize(EvalContext& context, const Expr&, Args a) {
   if (normalizer == nullptr) {
     return InvalidParameter(fmt::format("invalid normalization form: {}", form));
   }
+  CELLAR_TRY(CheckValueSize(a[0].bytes().size()));
   UErrorCode error = U_ZERO_ERROR;
   std::string out;
   normalizer->normalize(ToUnicode(a[0].bytes()), error).toUTF8String(out);
@@ -644,6 +695,7 @@ Result<Datum> Unistr(EvalContext& context, const Expr&, Args a) {
   std::string out;
   char32_t high = 0;
   for (size_t pos = 0; pos < text.size();) {
+    CELLAR_TRY(MayGrow(context, out, 4));
     if (text[pos] != '\\') {
       if (high != 0) break;
       out += text[pos++];
@@ -780,6 +832,7 @@ Result<Datum> SetByte(EvalContext& context, const Expr&, Args a) {
     return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError,
                     "index {} out of valid range, 0..{}", at, size - 1);
   }
+  CELLAR_TRY(CheckValueSize(a[0].bytes().size()));
   std::string out(a[0].bytes());
   out[static_cast<size_t>(at)] = static_cast<char>(a[2].int_value());
   return TextOf(context, out);
@@ -803,6 +856,7 @@ Result<Datum> SetBit(EvalContext& context, const Expr&, Args a) {
   if (a[2].int_value() != 0 && a[2].int_value() != 1) {
     return InvalidParameter("new bit must be 0 or 1");
   }
+  CELLAR_TRY(CheckValueSize(a[0].bytes().size()));
   std::string out(a[0].bytes());
   const int mask = 1 << (at % 8);
   char& byte = out[static_cast<size_t>(at / 8)];
@@ -849,10 +903,26 @@ Result<Datum> BitLength(EvalContext&, const Expr&, Args a) {
   return Datum::Int(static_cast<int64_t>(a[0].bytes().size()) * 8);
 }
 
+constexpr size_t kMapBytes = 64 << 10;  // mapped between looks at the statement
+
 template <void (*F)(std::string_view, std::string*)>
 Result<Datum> MapText(EvalContext& context, const Expr&, Args a) {
   std::string out;
-  F(a[0].bytes(), &out);
+  const std::string_view text = a[0].bytes();
+  for (size_t pos = 0; pos < text.size();) {
+    size_t end = std::min(text.size(), pos + kMapBytes);
+    while (end < text.size() && IsContinuation(text[end])) ++end;
+    CELLAR_TRY(MayGrow(context, out, end - pos));
+    F(text.substr(pos, end - pos), &out);
+    pos = end;
+  }
+  return TextOf(context, out);
+}
+// Where a word begins, the text before tells: all of it at once.
+Result<Datum> InitCap(EvalContext& context, const Expr&, Args a) {
+  std::string out;
+  CELLAR_TRY(MayGrow(context, out, a[0].bytes().size()));
+  AppendInitCap(a[0].bytes(), &out);
   return TextOf(context, out);
 }
 
@@ -919,7 +989,7 @@ void RegisterText(Registry& r) {
   r.Add("bit_length(text) int4", BitLength);
   r.Add("lower(text) text", MapText<AppendLower>);
   r.Add("upper(text) text", MapText<AppendUpper>);
-  r.Add("initcap(text) text", MapText<AppendInitCap>);
+  r.Add("initcap(text) text", InitCap);
   r.Add("substring(text, int4) text", Substring);
   r.Add("substring(text, int4, int4) text", Substring);
   r.Add("substr(text, int4) text", Substring);

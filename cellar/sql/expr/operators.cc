@@ -249,23 +249,22 @@ Status NumericVector(EvalContext& context, const Expr&, std::span<const ColumnVe
 
 // ---- Concatenation ----
 
-std::string_view Join(std::string_view a, std::string_view b, Arena* arena) {
-  char* out = arena->Allocate(a.size() + b.size());
+Result<Datum> Join(EvalContext& context, std::string_view a, std::string_view b) {
+  CELLAR_TRY(CheckValueSize(a.size() + b.size()));
+  char* out = context.arena()->Allocate(a.size() + b.size());
   if (!a.empty()) std::memcpy(out, a.data(), a.size());
   if (!b.empty()) std::memcpy(out + a.size(), b.data(), b.size());
-  return {out, a.size() + b.size()};
+  return Datum::Bytes({out, a.size() + b.size()});
 }
 
 Result<Datum> ConcatBytes(EvalContext& context, const Expr&, Args a) {
-  return Datum::Bytes(Join(a[0].bytes(), a[1].bytes(), context.arena()));
+  return Join(context, a[0].bytes(), a[1].bytes());
 }
 Result<Datum> ConcatTextAny(EvalContext& context, const Expr& call, Args a) {
-  std::string right = CastText(a[1], call.args[1]->type, context);
-  return Datum::Bytes(Join(a[0].bytes(), right, context.arena()));
+  return Join(context, a[0].bytes(), CastText(a[1], call.args[1]->type, context));
 }
 Result<Datum> ConcatAnyText(EvalContext& context, const Expr& call, Args a) {
-  std::string left = CastText(a[0], call.args[0]->type, context);
-  return Datum::Bytes(Join(left, a[1].bytes(), context.arena()));
+  return Join(context, CastText(a[0], call.args[0]->type, context), a[1].bytes());
 }
 
 void AddIntegers(Registry& r) {

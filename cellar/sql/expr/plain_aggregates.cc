@@ -157,7 +157,7 @@ class WideIntState : public CellState<WideIntState<average>, WideSum> {
 // ---- Sums of floats ----
 
 struct DoubleSum {
-  double sum = 0;
+  double sum = -0.0;  // leaves every value as it is, its sign too
   int64_t count = 0;
 };
 
@@ -202,7 +202,8 @@ class DoubleSumState : public CellState<DoubleSumState<average, single>, DoubleS
     if (cell.count == 0)
       result->SetNull(row);
     else
-      result->doubles()[row] = average ? cell.sum / static_cast<double>(cell.count) : cell.sum;
+      result->doubles()[row] =
+          average ? (cell.sum + 0.0) / static_cast<double>(cell.count) : cell.sum;
     return Status();
   }
 

@@ -496,38 +496,62 @@ size_t OffsetIn(std::string_view text, std::string_view part) {
              : static_cast<size_t>(part.data() - text.data());
 }
 
-// All matches from byte `start` on, or the first when not `global`. `for_split` leaves out empty
-// matches at the ends and right after another match.
-std::vector<Match> FindAll(const Regex& regex, std::string_view text, size_t start, bool global,
-                           bool for_split) {
+// Calls take(match), which says whether to go on, for all matches from byte `start` on, or for the
+// first when not `global`. `for_split` leaves out empty matches at the ends and right after another
+// match. A single match is not to be interrupted: it is linear in the text.
+template <typename F>
+Status ForMatches(EvalContext& context, const Regex& regex, std::string_view text, size_t start,
+                  bool global, bool for_split, F take) {
   if (text.data() == nullptr) text = "";
-  std::vector<Match> out;
   Match match;
   size_t previous_end = 0;
   while (start <= text.size() && regex.Find(text, start, &match)) {
     const size_t from = OffsetIn(text, match[0]), to = from + match[0].size();
-    if (!for_split || (from < text.size() && to > previous_end)) out.push_back(match);
+    CELLAR_TRY(context.StepOver(to - start));
+    if (!for_split || (from < text.size() && to > previous_end)) {
+      CELLAR_TRY_ASSIGN(const bool more, take(match));
+      if (!more) break;
+    }
     if (!global) break;
     previous_end = to;
     start = to;
     if (from == to) start += start < text.size() ? CharSize(text[start]) : 1;
   }
+  return Status();
+}
+
+// The n-th match from byte `start` on, from 1; empty when there are fewer.
+Result<Match> NthMatch(EvalContext& context, const Regex& regex, std::string_view text,
+                       size_t start, int64_t n) {
+  Match out;
+  int64_t count = 0;
+  CELLAR_TRY(
+      ForMatches(context, regex, text, start, true, false, [&](const Match& match) -> Result<bool> {
+        if (++count == n) out = match;
+        return count < n;
+      }));
   return out;
 }
 
-Status AppendReplacement(std::string_view replacement, const Match& match, std::string* out) {
+Status AppendReplacement(EvalContext& context, std::string_view replacement, const Match& match,
+                         std::string* out) {
   for (size_t i = 0; i < replacement.size(); ++i) {
     char c = replacement[i];
+    CELLAR_TRY(MayGrow(context, *out, 2));
     if (c != '\\' || i + 1 == replacement.size()) {
       *out += c;
       continue;
     }
     c = replacement[++i];
     if (c == '&') {
+      CELLAR_TRY(MayGrow(context, *out, match[0].size()));
       *out += match[0];
     } else if (c >= '1' && c <= '9') {
       size_t group = static_cast<size_t>(c - '0');
-      if (group < match.size()) *out += match[group];
+      if (group < match.size()) {
+        CELLAR_TRY(MayGrow(context, *out, match[group].size()));
+        *out += match[group];
+      }
     } else if (c == '\\') {
       *out += '\\';
     } else {
@@ -549,15 +573,18 @@ Result<Datum> Replace(EvalContext& context, const Regex& regex, std::string_view
   while (start <= text.size() && regex.Find(text, start, &match)) {
     const size_t from = OffsetIn(text, match[0]), to = from + match[0].size();
     ++count;
+    CELLAR_TRY(context.StepOver(to - start));
     if (n <= 0 || count == n) {
+      CELLAR_TRY(MayGrow(context, out, from - copied));
       out += text.substr(copied, from - copied);
-      CELLAR_TRY(AppendReplacement(replacement, match, &out));
+      CELLAR_TRY(AppendReplacement(context, replacement, match, &out));
       copied = to;
       if (n > 0) break;
     }
     start = to;
     if (from == to) start += start < text.size() ? CharSize(text[start]) : 1;
   }
+  CELLAR_TRY(MayGrow(context, out, text.size() - copied));
   out += text.substr(copied);
   return TextOf(context, out);
 }
@@ -620,12 +647,12 @@ Result<Datum> RegexpLike(EvalContext& context, const Expr& call, Args a) {
   return Datum::Bool(regex->Matches(a[0].bytes()));
 }
 
-std::string_view GroupsArray(const Match& match, Arena* arena) {
+Result<Datum> GroupsArray(const Match& match, Arena* arena) {
   ArrayBuilder builder(MakeType(TypeId::kText));
   for (size_t i = match.size() > 1 ? 1 : 0; i < match.size(); ++i) {
-    builder.Add(match[i].data() == nullptr ? Datum() : Datum::Bytes(match[i]));
+    CELLAR_TRY(builder.TryAdd(match[i].data() == nullptr ? Datum() : Datum::Bytes(match[i])));
   }
-  return builder.Finish(arena);
+  return Datum::Bytes(builder.Finish(arena));
 }
 
 Result<Datum> RegexpMatch(EvalContext& context, const Expr& call, Args a) {
@@ -637,7 +664,7 @@ Result<Datum> RegexpMatch(EvalContext& context, const Expr& call, Args a) {
   CELLAR_TRY_ASSIGN(const Regex* regex, GetRegex(context, call, a[1].bytes(), flags));
   Match match;
   if (!regex->Find(a[0].bytes(), 0, &match)) return Datum();
-  return Datum::Bytes(GroupsArray(match, context.arena()));
+  return GroupsArray(match, context.arena());
 }
 
 Result<std::vector<std::vector<Value>>> RegexpMatches(EvalContext& context, const Expr& call,
@@ -649,15 +676,20 @@ Result<std::vector<std::vector<Value>>> RegexpMatches(EvalContext& context, cons
   CELLAR_TRY_ASSIGN(const Regex* regex, GetRegex(context, call, a[1].bytes(), flags));
   std::vector<std::vector<Value>> rows;
   Arena arena;
-  for (const Match& match : FindAll(*regex, a[0].bytes(), 0, flags.global, false)) {
-    rows.emplace_back().emplace_back(ArrayOf(TypeId::kText),
-                                     Datum::Bytes(GroupsArray(match, &arena)));
-  }
+  CELLAR_TRY(ForMatches(context, *regex, a[0].bytes(), 0, flags.global, false,
+                        [&](const Match& match) -> Result<bool> {
+                          arena.Reset();  // the row has a copy
+                          CELLAR_TRY_ASSIGN(Datum groups, GroupsArray(match, &arena));
+                          rows.emplace_back().emplace_back(ArrayOf(TypeId::kText), groups);
+                          return true;
+                        }));
   return rows;
 }
 
-Result<std::vector<std::string_view>> SplitText(EvalContext& context, const Expr& call, Args a,
-                                                std::string_view function) {
+// Calls take(part) for each part between matches.
+template <typename F>
+Status SplitText(EvalContext& context, const Expr& call, Args a, std::string_view function,
+                 F take) {
   RegexFlags flags;
   if (a.size() == 3) {
     CELLAR_TRY_ASSIGN(flags, ReadFlags(a[2].bytes()));
@@ -666,33 +698,31 @@ Result<std::vector<std::string_view>> SplitText(EvalContext& context, const Expr
   CELLAR_TRY_ASSIGN(const Regex* regex, GetRegex(context, call, a[1].bytes(), flags));
   std::string_view text = a[0].bytes();
   if (text.data() == nullptr) text = "";
-  std::vector<std::string_view> parts;
   size_t end = 0;
-  for (const Match& match : FindAll(*regex, text, 0, true, true)) {
-    const size_t from = OffsetIn(text, match[0]);
-    parts.push_back(text.substr(end, from - end));
-    end = from + match[0].size();
-  }
-  parts.push_back(text.substr(end));
-  return parts;
+  CELLAR_TRY(
+      ForMatches(context, *regex, text, 0, true, true, [&](const Match& match) -> Result<bool> {
+        const size_t from = OffsetIn(text, match[0]);
+        CELLAR_TRY(take(text.substr(end, from - end)));
+        end = from + match[0].size();
+        return true;
+      }));
+  return take(text.substr(end));
 }
 
 Result<Datum> SplitToArray(EvalContext& context, const Expr& call, Args a) {
-  CELLAR_TRY_ASSIGN(std::vector<std::string_view> parts,
-                    SplitText(context, call, a, "regexp_split_to_array()"));
   ArrayBuilder builder(MakeType(TypeId::kText));
-  for (std::string_view part : parts) builder.Add(Datum::Bytes(part));
+  CELLAR_TRY(SplitText(context, call, a, "regexp_split_to_array()",
+                       [&](std::string_view part) { return builder.TryAdd(Datum::Bytes(part)); }));
   return Datum::Bytes(builder.Finish(context.arena()));
 }
 
 Result<std::vector<std::vector<Value>>> SplitToTable(EvalContext& context, const Expr& call,
                                                      Args a) {
-  CELLAR_TRY_ASSIGN(std::vector<std::string_view> parts,
-                    SplitText(context, call, a, "regexp_split_to_table()"));
   std::vector<std::vector<Value>> rows;
-  for (std::string_view part : parts) {
+  CELLAR_TRY(SplitText(context, call, a, "regexp_split_to_table()", [&](std::string_view part) {
     rows.emplace_back().emplace_back(MakeType(TypeId::kText), Datum::Bytes(part));
-  }
+    return Status();
+  }));
   return rows;
 }
 
@@ -717,7 +747,13 @@ Result<Datum> RegexpCount(EvalContext& context, const Expr& call, Args a) {
   }
   CELLAR_TRY(NoGlobal(flags, "regexp_count()", ""));
   CELLAR_TRY_ASSIGN(const Regex* regex, GetRegex(context, call, a[1].bytes(), flags));
-  return Datum::Int(static_cast<int64_t>(FindAll(*regex, a[0].bytes(), start, true, false).size()));
+  int64_t count = 0;
+  CELLAR_TRY(ForMatches(context, *regex, a[0].bytes(), start, true, false,
+                        [&](const Match&) -> Result<bool> {
+                          ++count;
+                          return true;
+                        }));
+  return Datum::Int(count);
 }
 
 Result<int64_t> Positive(Args a, size_t index, std::string_view name, int64_t fallback,
@@ -746,9 +782,7 @@ Result<Datum> RegexpInstr(EvalContext& context, const Expr& call, Args a) {
   CELLAR_TRY_ASSIGN(int64_t group, Positive(a, 6, "subexpr", 0, 0));
   CELLAR_TRY_ASSIGN(const Regex* regex, GetRegex(context, call, a[1].bytes(), flags));
   std::string_view text = a[0].bytes();
-  std::vector<Match> matches = FindAll(*regex, text, start, true, false);
-  if (static_cast<size_t>(n) > matches.size()) return Datum::Int(0);
-  const Match& match = matches[static_cast<size_t>(n - 1)];
+  CELLAR_TRY_ASSIGN(const Match match, NthMatch(context, *regex, text, start, n));
   if (static_cast<size_t>(group) >= match.size()) return Datum::Int(0);
   std::string_view part = match[static_cast<size_t>(group)];
   if (part.data() == nullptr) return Datum::Int(0);
@@ -766,12 +800,11 @@ Result<Datum> RegexpSubstr(EvalContext& context, const Expr& call, Args a) {
   CELLAR_TRY(NoGlobal(flags, "regexp_substr()", ""));
   CELLAR_TRY_ASSIGN(int64_t group, Positive(a, 5, "subexpr", 0, 0));
   CELLAR_TRY_ASSIGN(const Regex* regex, GetRegex(context, call, a[1].bytes(), flags));
-  std::vector<Match> matches = FindAll(*regex, a[0].bytes(), start, true, false);
-  if (static_cast<size_t>(n) > matches.size()) return Datum();
-  const Match& match = matches[static_cast<size_t>(n - 1)];
+  CELLAR_TRY_ASSIGN(const Match match, NthMatch(context, *regex, a[0].bytes(), start, n));
   if (static_cast<size_t>(group) >= match.size()) return Datum();
   std::string_view part = match[static_cast<size_t>(group)];
-  return part.data() == nullptr ? Datum() : TextOf(context, part);
+  if (part.data() == nullptr) return Datum();
+  return TextOf(context, part);
 }
 
 Result<Datum> SubstringRegex(EvalContext& context, const Expr& call, std::string_view text,
@@ -780,7 +813,8 @@ Result<Datum> SubstringRegex(EvalContext& context, const Expr& call, std::string
   Match match;
   if (!regex->Find(text, 0, &match)) return Datum();
   std::string_view part = match[match.size() > 1 ? 1 : 0];
-  return part.data() == nullptr ? Datum() : TextOf(context, part);
+  if (part.data() == nullptr) return Datum();
+  return TextOf(context, part);
 }
 
 // SIMILAR TO's pattern as a regular expression. A null escape is the backslash, an empty one none.

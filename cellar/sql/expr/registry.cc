@@ -194,7 +194,10 @@ void Registry::AddAggregate(std::string_view text,
   Signature signature = ReadSignature(text);
   AggregateSpec& spec = aggregates_.emplace_back();
   spec.name = signature.name;
-  for (const SignatureType& arg : signature.args) spec.args.push_back(arg.type);
+  for (const SignatureType& arg : signature.args) {
+    spec.args.push_back(arg.type);
+    spec.nonarray |= arg.nonarray;
+  }
   spec.result = signature.result.type;
   spec.strict = strict;
   spec.make = make;
@@ -239,15 +242,23 @@ Type ElementOf(Type type) {
   return Type{};
 }
 
+Status WrongForm(const Expr& e) {
+  return InternalError("{} gave a value that is not of type {}",
+                       e.function != nullptr ? e.function->name : std::string_view("an expression"),
+                       FormatType(e.type));
+}
+
 std::string OutputText(Datum value, Type type, EvalContext& context) {
   std::string out;
+  FormatSettings format = context.format;
+  format.max_text_bytes = kMaxValueBytes;
   if (PrintsName(type.id) && context.session != nullptr) {
     const auto print = [&](uint32_t oid) { return context.session->PrintReg(type.id, oid); };
     if (!type.array) return print(static_cast<uint32_t>(value.int_value()));
-    AppendNamesOfArray(value.bytes(), ElementTypeOf(type), context.format, print, &out);
+    AppendNamesOfArray(value.bytes(), ElementTypeOf(type), format, print, &out);
     return out;
   }
-  AppendDatumText(value, type, context.format, &out);
+  AppendDatumText(value, type, format, &out);
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/sql/expr/eval.h"
 #include "cellar/sql/expr/function.h"
+#include "cellar/types/value_size.h"
 
 namespace cellar::sql {
 
@@ -102,13 +103,25 @@ std::unique_ptr<AggregateState> MakePlainExtreme(Physical physical, bool greates
 
 // ---- For function bodies ----
 
-inline Datum TextOf(EvalContext& context, std::string_view text) {
+// A new value of these bytes. Errors: 54000 when it would be too large.
+inline Result<Datum> TextOf(EvalContext& context, std::string_view text) {
+  CELLAR_TRY(CheckValueSize(text.size()));
   return Datum::Bytes(context.arena()->Copy(text));
+}
+// Asked before `more` bytes are appended to a new value: it stays within the bound, and the
+// statement is to go on. Errors: 54000, 57014.
+inline Status MayGrow(EvalContext& context, const std::string& value, size_t more) {
+  CELLAR_TRY(CheckValueSize(value.size() + more));
+  return context.StepOver(more);
 }
 inline const TimeZone* ZoneOf(EvalContext& context) { return context.format.time_zone; }
 // x op ANY or ALL (array) for one row; `e` is the kAnyArray or kAllArray.
 Result<Datum> CompareWithArray(const Expr& e, Datum value, Datum array, EvalContext& context);
-// The text form of a value, as its output function gives it.
+// XX000: a function or a subquery gave a value that its expression's type does not have. Never
+// foreign memory instead (types/datum.h).
+Status WrongForm(const Expr& e);
+// The text form of a value, as its output function gives it. Text of more than kMaxValueBytes is
+// cut off behind them, and whoever makes a value of it is refused by MayGrow or TextOf.
 std::string OutputText(Datum value, Type type, EvalContext& context);
 // The same as a cast to text gives it: booleans are words.
 std::string CastText(Datum value, Type type, EvalContext& context);

@@ -222,6 +222,13 @@ Result<ResolvedFunction> Finish(const Candidate& candidate, std::span<const Type
     }
     element = *found;
   }
+  Type array;  // of that element, where the call needs it
+  const auto any_array = [](Type type) { return !type.array && type.id == TypeId::kAnyarray; };
+  bool arrays = any_array(candidate.spec->result);
+  for (Type type : candidate.args) arrays |= any_array(type);
+  if (arrays) {
+    CELLAR_TRY_ASSIGN(array, ArrayTypeFor(element));
+  }
   auto concrete = [&](Type declared, Type input) {
     if (declared.array) return declared;
     switch (declared.id) {
@@ -231,7 +238,7 @@ Result<ResolvedFunction> Finish(const Candidate& candidate, std::span<const Type
       case TypeId::kAnyarray:
         // int2vector and oidvector stay as they are: they lie in memory like arrays.
         if (IsArrayLike(input) && ElementOf(input).SameKind(element)) return input;
-        return ArrayTypeOf(element);
+        return array;
       default: return declared;
     }
   };
@@ -243,7 +250,14 @@ Result<ResolvedFunction> Finish(const Candidate& candidate, std::span<const Type
   if (!result.array && (result.id == TypeId::kAnyelement || result.id == TypeId::kAnyenum)) {
     result = element;
   }
-  if (!result.array && result.id == TypeId::kAnyarray) result = ArrayTypeOf(element);
+  if (any_array(result)) {
+    result = array;
+    for (size_t i = 0; i < inputs.size() && !candidate.spec->compatible; ++i) {
+      if (any_array(candidate.args[i]) && !inputs[i].array && IsArrayLike(inputs[i])) {
+        result = inputs[i];  // a vector stays one
+      }
+    }
+  }
   result.modifier = -1;
   out.result = result;
   return out;
@@ -448,6 +462,15 @@ Result<Type> CommonType(std::span<const Type> types, std::string_view what) {
   return best;
 }
 
+Result<Type> ArrayTypeFor(Type element) {
+  const Type array = ArrayOf(element);
+  if (element.array || element.id == TypeId::kUnknown || OidOf(array) == 0) {
+    return SqlError(Code::kInvalid, sqlstate::kUndefinedObject,
+                    "could not find array type for data type {}", FormatType(Plain(element)));
+  }
+  return array;
+}
+
 namespace {
 
 const FunctionSpec* ComparisonOf(Comparison comparison, Type left, Type right) {
@@ -555,6 +578,7 @@ Result<ResolvedAggregate> ResolveAggregate(std::string_view name, std::span<cons
     spec.name = aggregate->name;
     spec.args = aggregate->args;
     spec.result = aggregate->result;
+    spec.nonarray = aggregate->nonarray;
     candidates.push_back({&spec, spec.args});
   }
   const Candidate* best = nullptr;

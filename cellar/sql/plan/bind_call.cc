@@ -94,6 +94,10 @@ Status PlaceNamed(std::string_view function, const std::vector<std::string>& nam
   return Status();
 }
 
+bool IsOrderedSetAggregate(std::string_view name) {
+  return name == "mode" || name == "percentile_cont" || name == "percentile_disc";
+}
+
 Status AggregateNotAllowed(Place place, int location) {
   return SqlError(Code::kInvalid, sqlstate::kGroupingError,
                   "aggregate functions are not allowed in {}", PlaceName(place))
@@ -362,6 +366,15 @@ Result<AggregateCall> Binder::MakeAggregateCall(const ast::FuncCall& call, const
   }
   PLAN_TRY_ASSIGN_AT(ResolvedAggregate resolved, ResolveAggregate(name, types, call.star),
                      call.location);
+  if (call.within_group != IsOrderedSetAggregate(name)) {
+    Status error =
+        call.within_group
+            ? SqlError(Code::kInvalid, sqlstate::kWrongObjectType,
+                       "{} is not an ordered-set aggregate, so it cannot have WITHIN GROUP", name)
+            : SqlError(Code::kInvalid, sqlstate::kWrongObjectType,
+                       "WITHIN GROUP is required for ordered-set aggregate {}", name);
+    return std::move(error).WithLocation(call.location);
+  }
   for (size_t i = 0; i < args.size() && i < resolved.arg_types.size(); ++i) {
     CELLAR_TRY_ASSIGN(
         args[i], Coerce(std::move(args[i]), resolved.arg_types[i], CastContext::kImplicit, -1));

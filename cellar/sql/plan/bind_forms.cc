@@ -46,7 +46,7 @@ Result<ExprPtr> Binder::BindAnyAll(const ast::AnyAllExpr& expr, Env& env) {
   CELLAR_TRY_ASSIGN(left,
                     Coerce(std::move(left), resolved.arg_types[0], CastContext::kImplicit, -1));
   if (!element.SameKind(resolved.arg_types[1])) {
-    Type wanted = ArrayOf(resolved.arg_types[1]);
+    PLAN_TRY_ASSIGN_AT(const Type wanted, ArrayTypeFor(resolved.arg_types[1]), expr.location);
     // int2vector = ANY compares element-wise as it is; the cast of its elements is by array.
     CELLAR_TRY_ASSIGN(right, Coerce(std::move(right), wanted, CastContext::kImplicit, -1));
   }
@@ -315,6 +315,8 @@ Result<ExprPtr> Binder::BindArray(const ast::ArrayExpr& array, Env& env, Type wa
     out->type = wanted;
     return out;
   }
+  // With one array among them, all elements are arrays: parts of one of more dimensions.
+  bool nested = false;
   for (const ast::ExprPtr& element : array.elements) {
     ExprPtr bound;
     if (element->kind == ast::NodeKind::kArray) {
@@ -322,11 +324,14 @@ Result<ExprPtr> Binder::BindArray(const ast::ArrayExpr& array, Env& env, Type wa
     } else {
       CELLAR_TRY_ASSIGN(bound, BindExpr(*element, env));
     }
-    if (wanted.id != TypeId::kInvalid && element->kind != ast::NodeKind::kArray) {
-      Type item = ElementTypeOf(wanted);
-      CELLAR_TRY_ASSIGN(bound, Coerce(std::move(bound), item, CastContext::kExplicit, -1));
-    }
+    nested = nested || bound->type.array;
     out->args.push_back(std::move(bound));
+  }
+  if (wanted.id != TypeId::kInvalid) {
+    const Type item = nested ? wanted : ElementTypeOf(wanted);
+    for (ExprPtr& arg : out->args) {
+      CELLAR_TRY_ASSIGN(arg, Coerce(std::move(arg), item, CastContext::kExplicit, -1));
+    }
   }
   std::vector<ExprPtr*> items;
   for (ExprPtr& arg : out->args) items.push_back(&arg);
@@ -338,7 +343,11 @@ Result<ExprPtr> Binder::BindArray(const ast::ArrayExpr& array, Env& env, Type wa
       CELLAR_TRY_ASSIGN(arg, ResolveUnknown(std::move(arg)));
     }
   }
-  out->type = common.array ? common : ArrayOf(common);
+  if (nested) {
+    out->type = common;
+  } else {
+    PLAN_TRY_ASSIGN_AT(out->type, ArrayTypeFor(common), array.location);
+  }
   return Fold(std::move(out));
 }
 

@@ -1,6 +1,7 @@
 // FROM: tables, views, CTEs, subqueries, functions and joins, and the scopes that they make.
 #include <algorithm>
 
+#include "cellar/sql/expr/record_field.h"
 #include "cellar/sql/plan/binder.h"
 #include "cellar/sql/plan/system_views.h"
 
@@ -453,14 +454,18 @@ Result<Binder::FromResult> Binder::BindFunctionRef(const ast::FunctionRef& ref, 
   auto node = std::make_unique<LogicalFunctionGet>();
   node->ordinality = ref.ordinality;
   ScopeItem* item = NewItem();
-  auto add_column = [&](std::string name, Type type) {
+  auto new_column = [&](const std::string& name, Type type) {
     ColumnInfo info;
     info.name = name;
     info.type = type;
-    int id = s_.AddColumn(std::move(info));
+    return s_.AddColumn(std::move(info));
+  };
+  auto add_column = [&](std::string name, Type type) {
+    const int id = new_column(name, type);
     node->ids.push_back(id);
     item->columns.push_back({std::move(name), id, nullptr, false});
   };
+  auto fields = std::make_unique<LogicalProject>();  // of records with column definitions
   size_t scalars = 0;
   std::string first_name;
   for (const ast::FunctionRef::Function& function : ref.functions) {
@@ -488,15 +493,30 @@ Result<Binder::FromResult> Binder::BindFunctionRef(const ast::FunctionRef& ref, 
         !function.columns.empty() ? function.columns : ref.columns;
     bool many = call->kind == ExprKind::kCall && call->function->set_columns.size() > 1;
     if (!definitions.empty()) {
-      if (call->type.id != TypeId::kRecord) {
-        return SqlError(
-                   Code::kInvalid, sqlstate::kSyntaxError,
-                   "a column definition list is only allowed for functions returning \"record\"")
-            .WithLocation(ref.location);
+      if (call->type.id != TypeId::kRecord || call->type.array || many) {
+        Status error =
+            many ? SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                            "a column definition list is redundant for a function with OUT "
+                            "parameters")
+                 : SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                            "a column definition list is only allowed for functions returning "
+                            "\"record\"");
+        return std::move(error).WithLocation(ref.location);
       }
-      for (const ast::ColumnDef& definition : definitions) {
-        CELLAR_TRY_ASSIGN(Type type, TypeNamed(definition.type));
-        add_column(definition.name, type);
+      const int record = new_column(name, call->type);
+      node->ids.push_back(record);
+      for (size_t i = 0; i < definitions.size(); ++i) {
+        CELLAR_TRY_ASSIGN(Type type, TypeNamed(definitions[i].type));
+        const int id = new_column(definitions[i].name, type);
+        item->columns.push_back({definitions[i].name, id, nullptr, false});
+        std::vector<ExprPtr> args;
+        args.push_back(s_.ColumnExpr(record));
+        for (size_t number : {i + 1, definitions.size()}) {
+          args.push_back(MakeConstant(
+              Value(MakeType(TypeId::kInt4), Datum::Int(static_cast<int64_t>(number)))));
+        }
+        fields->ids.push_back(id);
+        fields->exprs.push_back(MakeCall(&RecordFieldFunction(), type, std::move(args)));
       }
     } else if (many) {
       for (const auto& [column_name, type] : call->function->set_columns) {
@@ -529,12 +549,14 @@ Result<Binder::FromResult> Binder::BindFunctionRef(const ast::FunctionRef& ref, 
   item->scalar_function = scalars == 1 && item->columns.size() == 1;
   CELLAR_TRY(ApplyAlias(item, ref.alias, ref.location));
   node->alias = item->name;
-  for (int id : node->ids) s_.columns[static_cast<size_t>(id)].qualifier = item->name;
-  for (size_t i = 0; i < node->ids.size(); ++i) {
-    s_.columns[static_cast<size_t>(node->ids[i])].name = item->columns[i].name;
+  for (const ScopeColumn& column : item->columns) {
+    ColumnInfo& info = s_.columns[static_cast<size_t>(column.id)];
+    info.qualifier = item->name;
+    info.name = column.name;
   }
   FromResult out;
   out.root = std::move(node);
+  if (!fields->ids.empty()) out.root = Wrap(std::move(fields), std::move(out.root));
   out.items.push_back(item);
   return out;
 }

@@ -103,7 +103,11 @@ Result<ExprPtr> Binder::BindSubLink(const ast::SubLink& link, Env& env, bool neg
     Type type = s_.column(query.columns[0].id).type;
     if (link.sub_kind == ast::SubLinkKind::kArray) {
       out->subplan_kind = SubplanKind::kArray;
-      out->type = type.array ? type : ArrayOf(type);
+      // Arrays are stacked to one of one dimension more, of the same type.
+      out->type = type;
+      if (!type.array) {
+        PLAN_TRY_ASSIGN_AT(out->type, ArrayTypeFor(type), link.location);
+      }
     } else {
       out->subplan_kind = SubplanKind::kScalar;
       out->type = type;
