@@ -339,6 +339,8 @@ void AppendKeyTuple(std::span<const Datum> values, std::span<const Type> types, 
 
 bool KeyLosesInformation(Datum value, Type type) {
   if (value.is_null()) return false;
+  // Blanks at the end of character without a length.
+  if (type.id == TypeId::kBpchar && !type.array && value.bytes().ends_with(' ')) return true;
   switch (KindOf(type)) {
     case KeyKind::kNumeric: {
       std::string_view n = value.bytes();

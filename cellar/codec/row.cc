@@ -89,7 +89,7 @@ Result<RowFormat> RowFormat::Make(uint32_t format_id, std::vector<RowColumn> col
     if (column.in_key) {
       bool may_lose = column.type.collation != nullptr || storage == Storage::kVarChecked ||
                       storage == Storage::kFloat4 || storage == Storage::kFloat8 ||
-                      column.type.id == TypeId::kInterval;
+                      column.type.id == TypeId::kInterval || column.type.id == TypeId::kBpchar;
       if (may_lose) format.lossy_keys_.push_back(i);
       format.slots_.push_back({Storage::kKey, 0, 0});
       continue;

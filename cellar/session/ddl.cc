@@ -496,6 +496,13 @@ Status Ddl::CreateView(const ast::CreateViewStmt& statement) {
   s_.SetUpContext(&eval);
   eval.set_arena(&arena);
   context.fold = &eval;
+  if (statement.query->Is<ast::SelectStmt>()) {
+    const auto& select = statement.query->As<ast::SelectStmt>();
+    for (size_t i = 0; select.with != nullptr && i < select.with->ctes.size(); ++i) {
+      if (select.with->ctes[i].query->Is<ast::SelectStmt>()) continue;
+      return UnsupportedError("views must not contain data-modifying statements in WITH");
+    }
+  }
   CELLAR_TRY_ASSIGN(std::shared_ptr<const sql::Plan> plan,
                     sql::PlanStatement(*statement.query, context));
   if (statement.columns.size() > plan->output.size()) {
@@ -736,6 +743,22 @@ Status Ddl::AlterSequence(const ast::AlterSequenceStmt& statement) {
 // ---- Changing
 // ---------------------------------------------------------------------------------------------
 
+namespace {
+
+// ALTER VIEW and ALTER SEQUENCE are for those alone; ALTER TABLE and ALTER INDEX for others too.
+Status CheckKind(ast::ObjectType said, const catalog::TableDescriptor& relation) {
+  using catalog::RelationKind;
+  const bool view = said == ast::ObjectType::kView, sequence = said == ast::ObjectType::kSequence;
+  if ((!view || relation.kind == RelationKind::kView) &&
+      (!sequence || relation.kind == RelationKind::kSequence)) {
+    return Status();
+  }
+  return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not a {}", relation.name,
+                  view ? "view" : "sequence");
+}
+
+}  // namespace
+
 Status Ddl::Rename(const ast::RenameStmt& statement) {
   switch (statement.object_type) {
     case ast::ObjectType::kSchema: {
@@ -756,8 +779,7 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
       CELLAR_TRY(Editor().RenameNamespace(*space, statement.new_name));
       CELLAR_TRY(FollowRelations(views, before));
       for (const catalog::TablePtr& table : Catalog()->ListTables(*space)) {
-        if (table->kind == catalog::RelationKind::kSequence)
-          CELLAR_TRY(FollowSequence(table->id, statement.sub_name, table->name));
+        CELLAR_TRY(FollowSequence(table->id, statement.sub_name, table->name));
       }
       return Status();
     }
@@ -808,6 +830,7 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
     }
     return NoRelation(name);
   }
+  CELLAR_TRY(CheckKind(statement.object_type, *table));
   catalog::TableDescriptor next = *table;
   const catalog::SnapshotPtr before = Catalog();
   std::vector<ViewUses> views;
@@ -900,7 +923,7 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
   } else {
     CELLAR_TRY(FollowRelations(views, before));
   }
-  return table->kind == catalog::RelationKind::kSequence
+  return relation && index == nullptr
              ? FollowSequence(table->id, s_.SchemaName(table->parent), table->name)
              : Status();
 }
@@ -936,14 +959,14 @@ Status Ddl::MoveToSchema(const ast::AlterObjectSchemaStmt& statement) {
         .WithDetail(
             fmt::format("Sequence \"{}\" is linked to table \"{}\".", (*found)->name, owner->name));
   }
+  CELLAR_TRY(CheckKind(statement.object_type, **found));
   const catalog::SnapshotPtr before = Catalog();
   CELLAR_TRY_ASSIGN(const std::vector<ViewUses> views, ViewsNaming((*found)->name));
   catalog::TableDescriptor next = **found;
   next.parent = *space;
   const std::string old_schema = s_.SchemaName((*found)->parent);
   CELLAR_TRY_ASSIGN(catalog::TablePtr moved, Editor().UpdateTable(std::move(next)));
-  if (moved->kind == catalog::RelationKind::kSequence)
-    CELLAR_TRY(FollowSequence(moved->id, old_schema, moved->name));
+  CELLAR_TRY(FollowSequence(moved->id, old_schema, moved->name));
   for (const catalog::ColumnDescriptor& column : moved->columns) {
     catalog::TablePtr sequence = Catalog()->GetTable(column.sequence);
     if (sequence == nullptr) continue;

@@ -170,9 +170,9 @@ class Ddl {
                                                const ast::OptionList& options);
   // nextval('schema.name'::regclass)
   std::string SequenceDefault(const catalog::TableDescriptor& sequence);
-  // Names of sequences in a default become 'schema.name'::regclass. Errors: 42P01, 42501.
+  // Names of relations in a default become 'schema.name'::regclass. Errors: 42P01, 42501.
   Status NameSequences(std::string* text);
-  // After the sequence's name or schema has changed from the old one (empty: whatever it was):
+  // After a relation's name or schema has changed from the old one (empty: whatever it was):
   // defaults of the columns that own it follow, and those that name it.
   Status FollowSequence(catalog::TableId sequence, std::string_view old_schema = {},
                         std::string_view old_name = {});

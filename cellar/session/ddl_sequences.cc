@@ -1,4 +1,4 @@
-// Defaults that name sequences, and what follows from it when a sequence gets another name or goes.
+// Defaults that name relations, and what follows from it when one gets another name or goes.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace cellar::session {
 namespace {
 
-// How defaults name a sequence, whatever the search path.
+// How defaults name a relation, whatever the search path.
 std::string Literal(std::string_view schema, std::string_view name) {
   return sql::QuoteLiteral(sql::QuoteQualified(schema, name)) + "::regclass";
 }
@@ -65,10 +65,11 @@ Status Ddl::NameSequences(std::string* text) {
     CELLAR_TRY_ASSIGN(const uint32_t oid,
                       s_.LookupReg(TypeId::kRegclass, Unquoted(std::string_view(*text).substr(
                                                           token.begin, token.end - token.begin))));
-    const catalog::TablePtr sequence = Catalog()->GetTableByOid(oid);
-    if (sequence == nullptr || sequence->kind != catalog::RelationKind::kSequence) continue;
+    const catalog::TablePtr relation = Catalog()->GetTableByOid(oid);
+    if (relation == nullptr) continue;
+    if (!regclass && relation->kind != catalog::RelationKind::kSequence) continue;
     out.append(*text, copied, token.begin - copied);
-    out += Literal(s_.SchemaName(sequence->parent), sequence->name);
+    out += Literal(s_.SchemaName(relation->parent), relation->name);
     copied = regclass ? tokens[i + 3].end : token.end;
   }
   if (copied != 0) *text = out.append(*text, copied);

@@ -381,17 +381,37 @@ Status Ddl::AddKey(const ast::Constraint& constraint, const std::vector<std::str
                     "multiple primary keys for table \"{}\" are not allowed", table->name)
         .WithLocation(constraint.location);
   }
-  index.name = !constraint.name.empty() ? constraint.name
-               : primary                ? ChooseName(*table, "", "pkey", table->parent)
-                         : ChooseName(*table, JoinNames(named, "_"), "key", table->parent);
+  // Two keys of one CREATE TABLE that differ in their names alone are one, under the name that one
+  // of them was given, and the primary one if either is.
+  const auto twin = std::find_if(
+      table->indexes.begin(), table->indexes.end(), [&](const catalog::IndexDescriptor& other) {
+        const bool same =
+            std::equal(other.key.begin(), other.key.end(), index.key.begin(), index.key.end(),
+                       [](const auto& a, const auto& b) { return a.column == b.column; });
+        return table->id.value == 0 && other.constraint && same && other.stored == index.stored &&
+               other.deferrable == index.deferrable &&
+               other.nulls_not_distinct == index.nulls_not_distinct && other.shards == index.shards;
+      });
+  const auto place = twin - table->indexes.begin();
+  if (twin != table->indexes.end()) {
+    const std::string usual =
+        table->name + (twin->primary ? "_pkey" : "_" + JoinNames(named, "_") + "_key");
+    index.name = twin->name != usual ? twin->name : constraint.name;
+    index.primary = primary || twin->primary;
+    table->indexes.erase(twin);
+  }
+  index.name = !index.name.empty()        ? index.name
+               : !constraint.name.empty() ? constraint.name
+               : index.primary            ? ChooseName(*table, "", "pkey", table->parent)
+                               : ChooseName(*table, JoinNames(named, "_"), "key", table->parent);
   if (table->FindIndex(index.name) != nullptr) {
     return SqlError(Code::kExists, sqlstate::kDuplicateTable, "relation \"{}\" already exists",
                     index.name);
   }
-  if (primary) {
+  if (index.primary) {
     table->indexes.insert(table->indexes.begin(), std::move(index));
   } else {
-    table->indexes.push_back(std::move(index));
+    table->indexes.insert(table->indexes.begin() + place, std::move(index));
   }
   return Status();
 }
@@ -548,12 +568,13 @@ Result<catalog::ForeignKey> Ddl::MakeForeignKey(const ast::Constraint& constrain
 Status Ddl::AddColumnConstraints(const ast::ColumnDef& definition, catalog::TableDescriptor* table,
                                  std::vector<PendingForeignKey>* foreign_keys) {
   catalog::ColumnDescriptor* column = FindMutable(table, definition.name);
-  bool said_null = false;
+  // A primary key takes NULL back; NOT NULL, serial and identity columns do not.
+  bool said_null = false, not_null = column->not_null;
   for (const ast::Constraint& constraint : definition.constraints) {
     column = FindMutable(table, definition.name);
     switch (constraint.kind) {
       case ast::ConstraintKind::kNull: said_null = true; break;
-      case ast::ConstraintKind::kNotNull: column->not_null = true; break;
+      case ast::ConstraintKind::kNotNull: not_null = column->not_null = true; break;
       case ast::ConstraintKind::kDefault:
         if (!column->default_sql.empty()) {
           return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
@@ -584,7 +605,7 @@ Status Ddl::AddColumnConstraints(const ast::ColumnDef& definition, catalog::Tabl
       case ast::ConstraintKind::kIdentity: break;
     }
   }
-  if (said_null && FindMutable(table, definition.name)->not_null) {
+  if (said_null && not_null) {
     return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
                     "conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{}\"",
                     definition.name, table->name)

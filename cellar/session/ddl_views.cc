@@ -184,6 +184,19 @@ Status Ddl::FollowRelations(const std::vector<ViewUses>& views,
       const catalog::TablePtr was = before->GetTable(use.table);
       const catalog::TablePtr is = Catalog()->GetTable(use.table);
       if (was == nullptr || is == nullptr) continue;
+      const sql::ScanToken literal = sql::NextToken(text, static_cast<size_t>(use.location));
+      if (literal.kind == sql::ScanKind::kString) {
+        // A constant of type regclass. It says the schema from now on: nobody reads it as a name.
+        const catalog::NamespacePtr from = before->GetNamespace(was->parent);
+        const catalog::NamespacePtr to = Catalog()->GetNamespace(is->parent);
+        if (was->name == is->name && was->parent == is->parent &&
+            (from == nullptr || to == nullptr || from->name == to->name)) {
+          continue;
+        }
+        text.replace(literal.begin, literal.end - literal.begin,
+                     sql::QuoteLiteral(sql::QuoteQualified(s_.SchemaName(is->parent), is->name)));
+        continue;
+      }
       const std::vector<sql::ScanToken> parts = PartsAt(text, static_cast<size_t>(use.location));
       if (parts.empty()) continue;
       const catalog::NamespacePtr old_space = before->GetNamespace(was->parent);

@@ -532,21 +532,11 @@ Status Settings::Assign(const std::string& key, std::string value) {
       if (key == "datestyle") {
         CELLAR_TRY_ASSIGN(value, ParseDateStyle(value, values_[key]));
       } else if (key == "timezone") {
-        std::shared_ptr<const TimeZone> zone;
-        double hours;
-        auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), hours);
-        if (error == std::errc() && end == value.data() + value.size() && !value.empty() &&
-            std::abs(hours) < 168) {
-          int seconds = static_cast<int>(std::lround(hours * 3600));
-          value = fmt::format("<{}{:02}>{}{:02}", seconds < 0 ? "-" : "+", std::abs(seconds) / 3600,
-                              seconds < 0 ? "+" : "-", std::abs(seconds) / 3600);
-          zone = TimeZone::FixedOffset(seconds, value);
-        } else {
-          std::string lower = Lower(value);
-          zone = TimeZone::Find(lower == "default" || lower == "local" ? "UTC" : value);
-        }
+        const std::string lower = Lower(value);
+        const auto zone =
+            TimeZone::FindForSetting(lower == "default" || lower == "local" ? "UTC" : value);
         if (zone == nullptr) return BadValue("TimeZone", value);
-        if (value.empty() || value[0] != '<') value = zone->name();
+        value = zone->name();
       } else if (key == "client_encoding") {
         std::string plain;
         for (char c : Lower(value)) {
@@ -595,11 +585,6 @@ void Settings::Refresh(const std::string& key) {
     format_.extra_float_digits = static_cast<int>(GetInt(key));
   } else if (key == "timezone") {
     time_zone_ = TimeZone::Find(value);
-    if (time_zone_ == nullptr && value.size() > 4 && value[0] == '<') {
-      int hours = 0;
-      std::from_chars(value.data() + 2, value.data() + 4, hours);
-      time_zone_ = TimeZone::FixedOffset((value[1] == '-' ? -hours : hours) * 3600, value);
-    }
     format_.time_zone = time_zone_.get();
   }
 }

@@ -318,6 +318,19 @@ void Decoder::SetToday(int days_from_now) {
 DateTimeFailure Decoder::DecodeWord(std::span<const DateTimeFieldText> fields, size_t i,
                                     uint32_t* mask) {
   const std::string_view text = fields[i].text;
+  if (internal::FindChangingAbbreviation(text) != nullptr) {
+    // Means what it means on the day, a time alone today.
+    std::shared_ptr<const TimeZone> zone = TimeZone::Find(text);
+    if (zone != nullptr) {
+      *mask = kZonePart;
+      if (time_only_) {
+        seconds_east_ = zone->OffsetAt(settings_.now_micros);
+      } else {
+        named_zone_ = std::move(zone);
+      }
+      return DateTimeFailure::kNone;
+    }
+  }
   if (const auto* zone = internal::FindZoneAbbreviation(text)) {
     *mask = kZonePart;
     seconds_east_ = zone->minutes_east * 60;

@@ -162,6 +162,7 @@ struct TimeZone::Rep {
   size_t first_type = 0;
   bool has_rule = false;
   PosixRule rule;
+  std::string only;  // of an abbreviation: the types that count; empty: all
 
   struct Change {
     int64_t at;
@@ -180,8 +181,31 @@ struct TimeZone::Rep {
     CivilFromDays(internal::FloorDiv(seconds, 86400) - kUnixEpochDays, &year, &month, &day);
     return year;
   }
+  // Of what a clock there shows.
+  int OffsetOfLocal(int64_t local) const;
   bool InRule(int64_t seconds) const {
     return has_rule && (transitions.empty() || seconds >= transitions.back());
+  }
+
+  // The last type of the name `only` at or before the time, or else the first behind it; null if
+  // the zone has none.
+  const LocalType* NamedAt(int64_t seconds) const {
+    const LocalType& there = TypeAt(seconds);
+    if (there.abbreviation == only) return &there;
+    if (InRule(seconds) && rule.has_daylight) {
+      if (rule.standard.abbreviation == only) return &rule.standard;
+      if (rule.daylight.abbreviation == only) return &rule.daylight;
+    }
+    const auto next = std::upper_bound(transitions.begin(), transitions.end(), seconds);
+    const auto at = static_cast<size_t>(next - transitions.begin());
+    for (size_t i = at; i-- > 0;) {
+      if (types[kinds[i]].abbreviation == only) return &types[kinds[i]];
+    }
+    if (types[first_type].abbreviation == only) return &types[first_type];
+    for (size_t i = at; i < kinds.size(); ++i) {
+      if (types[kinds[i]].abbreviation == only) return &types[kinds[i]];
+    }
+    return nullptr;
   }
 
   const LocalType& TypeAt(int64_t seconds) const {
@@ -252,6 +276,19 @@ class TimeZoneLoader {
     if (bytes.size() > kMaxZoneFileBytes || !ReadFile(bytes, zone->rep_.get())) return nullptr;
     Simplify(zone.get());
     return zone;
+  }
+
+  // What an abbreviation means in a zone.
+  static std::shared_ptr<const TimeZone> Named(std::string abbreviation, std::string_view zone) {
+    const std::shared_ptr<const TimeZone> all = Load(zone);
+    if (all == nullptr || all->rep_ == nullptr) return nullptr;
+    auto out = Make(abbreviation);
+    out->rep_ = std::make_unique<TimeZone::Rep>(*all->rep_);
+    out->rep_->only = std::move(abbreviation);
+    // A zone that never had the name means itself.
+    if (out->rep_->NamedAt(0) == nullptr) out->rep_->only.clear();
+    Simplify(out.get());
+    return out;
   }
 
   static std::shared_ptr<const TimeZone> FromPosix(std::string_view text) {
@@ -397,9 +434,13 @@ std::shared_ptr<const TimeZone> TimeZone::FixedOffset(int seconds_east, std::str
 
 std::shared_ptr<const TimeZone> TimeZone::Find(std::string_view name) {
   const std::string lower = ToLower(name);
+  std::string upper(name);
+  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  if (const auto* changing = internal::FindChangingAbbreviation(lower)) {
+    // Without the zone's file the abbreviation has the offset of the other table, if it is there.
+    if (auto zone = TimeZoneLoader::Named(upper, changing->zone)) return zone;
+  }
   if (const internal::ZoneAbbreviation* entry = internal::FindZoneAbbreviation(lower)) {
-    std::string upper(name);
-    for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
     return TimeZoneLoader::Fixed(entry->minutes_east * 60, entry->is_dst, upper, upper);
   }
   return TimeZoneLoader::Load(name);
@@ -444,12 +485,13 @@ std::shared_ptr<const TimeZone> TimeZone::FindForSetting(std::string_view value)
 
 int TimeZone::OffsetAt(int64_t utc_micros) const {
   if (fixed_) return fixed_offset_;
-  return rep_->TypeAt(internal::FloorDiv(utc_micros, kMicrosPerSecond) + kUnixEpochSeconds).offset;
+  const int64_t seconds = internal::FloorDiv(utc_micros, kMicrosPerSecond) + kUnixEpochSeconds;
+  return (rep_->only.empty() ? rep_->TypeAt(seconds) : *rep_->NamedAt(seconds)).offset;
 }
 
 int TimeZone::OffsetAt(int64_t utc_micros, bool* is_dst, std::string_view* abbreviation) const {
-  const LocalType& type =
-      rep_->TypeAt(internal::FloorDiv(utc_micros, kMicrosPerSecond) + kUnixEpochSeconds);
+  const int64_t seconds = internal::FloorDiv(utc_micros, kMicrosPerSecond) + kUnixEpochSeconds;
+  const LocalType& type = rep_->only.empty() ? rep_->TypeAt(seconds) : *rep_->NamedAt(seconds);
   *is_dst = type.is_dst;
   *abbreviation = type.abbreviation;
   return type.offset;
@@ -458,9 +500,15 @@ int TimeZone::OffsetAt(int64_t utc_micros, bool* is_dst, std::string_view* abbre
 int TimeZone::OffsetOfLocal(int64_t local_micros) const {
   if (fixed_) return fixed_offset_;
   const int64_t local = internal::FloorDiv(local_micros, kMicrosPerSecond) + kUnixEpochSeconds;
-  const int before = rep_->TypeAt(local - 86400).offset;
-  Rep::Change change;
-  if (!rep_->NextChange(local - 86400, &change)) return before;
+  const int offset = rep_->OffsetOfLocal(local);
+  // An abbreviation is looked up at the time that the zone's own clock shows.
+  return rep_->only.empty() ? offset : rep_->NamedAt(local - offset)->offset;
+}
+
+int TimeZone::Rep::OffsetOfLocal(int64_t local) const {
+  const int before = TypeAt(local - 86400).offset;
+  Change change;
+  if (!NextChange(local - 86400, &change)) return before;
   const int after = change.type->offset;
   const int64_t with_before = local - before, with_after = local - after;
   if (with_before < change.at && with_after < change.at) return before;

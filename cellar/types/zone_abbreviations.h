@@ -48,7 +48,73 @@ inline constexpr ZoneAbbreviation kZoneAbbreviations[] = {
     {"yakt", 540, false},  {"yekt", 300, false}, {"z", 0, false},       {"zulu", 0, false},
 };
 
+// Abbreviations whose offset has changed: they mean the one that the zone had under this name at
+// the time, or else the last before it, or else the first behind it.
+struct ChangingAbbreviation {
+  std::string_view name;  // lower case
+  std::string_view zone;
+};
+
+// Sorted by name.
+inline constexpr ChangingAbbreviation kChangingAbbreviations[] = {
+    {"amst", "Asia/Yerevan"},
+    {"anast", "Asia/Anadyr"},
+    {"anat", "Asia/Anadyr"},
+    {"arst", "America/Argentina/Buenos_Aires"},
+    {"art", "America/Argentina/Buenos_Aires"},
+    {"azst", "Asia/Baku"},
+    {"azt", "Asia/Baku"},
+    {"ckt", "Pacific/Rarotonga"},
+    {"clt", "America/Santiago"},
+    {"davt", "Antarctica/Davis"},
+    {"easst", "Pacific/Easter"},
+    {"east", "Pacific/Easter"},
+    {"fkst", "Atlantic/Stanley"},
+    {"fkt", "Atlantic/Stanley"},
+    {"gest", "Asia/Tbilisi"},
+    {"get", "Asia/Tbilisi"},
+    {"gyt", "America/Guyana"},
+    {"iot", "Indian/Chagos"},
+    {"irkst", "Asia/Irkutsk"},
+    {"irkt", "Asia/Irkutsk"},
+    {"kgt", "Asia/Bishkek"},
+    {"kost", "Pacific/Kosrae"},
+    {"krast", "Asia/Krasnoyarsk"},
+    {"krat", "Asia/Krasnoyarsk"},
+    {"lhdt", "Australia/Lord_Howe"},
+    {"lint", "Pacific/Kiritimati"},
+    {"lkt", "Asia/Colombo"},
+    {"magst", "Asia/Magadan"},
+    {"magt", "Asia/Magadan"},
+    {"mawt", "Antarctica/Mawson"},
+    {"msk", "Europe/Moscow"},
+    {"novst", "Asia/Novosibirsk"},
+    {"novt", "Asia/Novosibirsk"},
+    {"nut", "Pacific/Niue"},
+    {"omsst", "Asia/Omsk"},
+    {"omst", "Asia/Omsk"},
+    {"petst", "Asia/Kamchatka"},
+    {"pett", "Asia/Kamchatka"},
+    {"pyt", "America/Asuncion"},
+    {"sgt", "Asia/Singapore"},
+    {"tkt", "Pacific/Fakaofo"},
+    {"tmt", "Asia/Ashgabat"},
+    {"ulat", "Asia/Ulaanbaatar"},
+    {"vet", "America/Caracas"},
+    {"vlast", "Asia/Vladivostok"},
+    {"vlat", "Asia/Vladivostok"},
+    {"volt", "Europe/Volgograd"},
+    {"yakst", "Asia/Yakutsk"},
+    {"yakt", "Asia/Yakutsk"},
+    {"yekt", "Asia/Yekaterinburg"}};
+
 // Null if unknown; `lower` is in lower case.
+inline const ChangingAbbreviation* FindChangingAbbreviation(std::string_view lower) {
+  const auto* found = std::lower_bound(
+      std::begin(kChangingAbbreviations), std::end(kChangingAbbreviations), lower,
+      [](const ChangingAbbreviation& entry, std::string_view name) { return entry.name < name; });
+  return found != std::end(kChangingAbbreviations) && found->name == lower ? found : nullptr;
+}
 inline const ZoneAbbreviation* FindZoneAbbreviation(std::string_view lower) {
   const auto* found = std::lower_bound(
       std::begin(kZoneAbbreviations), std::end(kZoneAbbreviations), lower,

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "cellar/sql/expr/blanks.h"
 #include "cellar/sql/expr/registry.h"
 #include "cellar/types/array.h"
 #include "cellar/types/datetime.h"
@@ -297,7 +298,7 @@ Result<Datum> CastThroughText(EvalContext& context, const Expr& call, Args a) {
   Type to = call.type;
   std::string owned;
   std::string_view text;
-  if (!from.array && PhysicalOf(from) == Physical::kBytes &&
+  if (!from.array && PhysicalOf(from) == Physical::kBytes && !HidesBlanks(from) &&
       (TypeCategory(from) == 'S' || from.id == TypeId::kUnknown || from.id == TypeId::kJson ||
        from.id == TypeId::kJsonb)) {
     text = a[0].bytes();
@@ -335,9 +336,9 @@ Result<Datum> CastArray(EvalContext& context, const Expr& call, Args a) {
   element.kind = ExprKind::kCall;
   element.type = to;
   element.explicit_cast = call.explicit_cast;
-  element.args.push_back(MakeNull(Plain(from)));
+  element.args.push_back(MakeNull(HidesBlanks(from) ? from : Plain(from)));
   const FunctionSpec* spec = path.spec;
-  if (spec == nullptr && to.modifier >= 0) spec = &ModifierCastSpec();
+  if (spec == nullptr && (to.modifier >= 0 || HidesBlanks(from))) spec = &ModifierCastSpec();
   ArrayBuilder builder(to);
   std::vector<int32_t> lengths, bounds;
   for (int i = 0; i < view.dimensions(); ++i) {
@@ -360,8 +361,10 @@ Result<Datum> CastArray(EvalContext& context, const Expr& call, Args a) {
 }
 
 Result<Datum> CastModifier(EvalContext& context, const Expr& call, Args a) {
-  if (call.type.modifier < 0) return a[0];
+  const Type from = call.args[0]->type;
+  if (call.type.modifier < 0 && !HidesBlanks(from)) return a[0];
   if (call.type.array) return CastArray(context, call, a);
+  if (call.type.modifier < 0) return TextOf(context, Padded(a[0].bytes(), from));
   return ApplyModifier(a[0], call.type, call.explicit_cast, context.arena());
 }
 
@@ -535,7 +538,8 @@ Result<ExprPtr> CastTo(ExprPtr expr, Type to, CastContext context, EvalContext* 
                     FormatType(plain_from), FormatType(plain_to))
         .WithLocation(expr->location);
   }
-  const bool modify = to.modifier >= 0 && !(from.SameKind(to) && from.modifier == to.modifier);
+  const bool modify = to.modifier >= 0 ? !(from.SameKind(to) && from.modifier == to.modifier)
+                                       : from.SameKind(to) && HidesBlanks(from);
   if (path.spec == nullptr && !modify) return expr;
   if (path.spec == nullptr || (path.spec->relabel && modify)) {
     if (path.spec != nullptr) {

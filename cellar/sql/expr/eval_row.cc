@@ -1,6 +1,7 @@
 // One row at a time: every kind of expression, without vectors.
 #include <chrono>
 
+#include "cellar/sql/expr/record_field.h"
 #include "cellar/sql/expr/registry.h"
 #include "cellar/types/array.h"
 #include "cellar/types/json.h"
@@ -298,12 +299,18 @@ Result<Datum> EvalRow(const Expr& e, EvalContext& context, const RowBatch* input
     case ExprKind::kAnyArray:
     case ExprKind::kAllArray: return EvalAnyArray(e, context, input, row);
     case ExprKind::kRow: {
+      const size_t count = FieldCount(e);
+      if (count < e.args.size()) {
+        CELLAR_TRY_ASSIGN(const Datum there, EvalRow(*e.args[count], context, input, row));
+        if (there.is_null()) return Datum();
+      }
       std::vector<RecordField> fields;
-      for (const ExprPtr& arg : e.args) {
-        CELLAR_TRY_ASSIGN(Datum value, EvalRow(*arg, context, input, row));
+      fields.reserve(count);
+      for (size_t i = 0; i < count; ++i) {
+        CELLAR_TRY_ASSIGN(Datum value, EvalRow(*e.args[i], context, input, row));
         std::string_view name;
-        if (fields.size() < e.names.size()) name = e.names[fields.size()];
-        fields.push_back({arg->type, value, name});
+        if (i < e.names.size()) name = e.names[i];
+        fields.push_back({e.args[i]->type, value, name});
       }
       CELLAR_TRY_ASSIGN(std::string_view record, MakeRecord(fields, context.arena()));
       return Datum::Bytes(record);

@@ -48,7 +48,7 @@ enum class ExprKind : uint8_t {
   kSubscript,  // args: array, index
   kAnyArray,   // args: x, array; function compares x with an element: x op ANY (array)
   kAllArray,
-  kRow,      // ROW(args): only as an operand of comparisons and in output as record
+  kRow,      // ROW(args), a record; with names, a relation's row: see FieldCount (record_field.h)
   kSubplan,  // see SubplanKind; `index` names the plan among the statement's subplans
 };
 
@@ -78,7 +78,7 @@ struct Expr {
   CollationSource collation_source = CollationSource::kImplicit;
   Value constant;
   std::vector<std::unique_ptr<Expr>> args;
-  std::vector<std::string> names;  // kRow: names of its fields, for JSON; empty is f1, f2, ...
+  std::vector<std::string> names;  // kRow: names of its fields; empty is f1, f2, ...
   // kSubplan of a correlated query: slots to fill, and the expressions (over the input batch) to
   // fill them with, before each run. Empty: the subplan runs once per execution and its result is
   // kept.

@@ -327,7 +327,24 @@ void AddMakers(Registry& r) {
                       MakeTimestamp(a[0].int_value(), a[1].int_value(), a[2].int_value(),
                                     a[3].int_value(), a[4].int_value(), a[5].double_value()));
     if (a.size() == 6) return Int(TimestampTzFromTimestamp(local, ZoneOf(context)));
-    CELLAR_TRY_ASSIGN(std::shared_ptr<const TimeZone> zone, FindZone(a[6].bytes()));
+    const std::string_view name = a[6].bytes();
+    if (!name.empty() && name[0] >= '0' && name[0] <= '9') {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                      "invalid input syntax for type numeric time zone: \"{}\"", name)
+          .WithHint("Numeric time zones must have \"-\" or \"+\" as first character.");
+    }
+    if (!name.empty() && (name[0] == '+' || name[0] == '-')) {
+      // As in literals: east is positive.
+      const Result<Datum> time = ParseDatum("00:00" + std::string(name), MakeType(TypeId::kTimetz),
+                                            context.format, context.arena());
+      if (!time.ok()) {
+        return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                        "numeric time zone \"{}\" out of range", name);
+      }
+      const auto zone = TimeZone::FixedOffset(-TimeTzOf(*time).zone, "");
+      return Int(TimestampTzFromTimestamp(local, zone.get()));
+    }
+    CELLAR_TRY_ASSIGN(std::shared_ptr<const TimeZone> zone, FindZone(name));
     return Int(TimestampTzFromTimestamp(local, zone.get()));
   };
   r.Add("make_timestamptz(int4, int4, int4, int4, int4, float8) timestamptz", make_timestamptz,

@@ -17,17 +17,21 @@ Result<Datum> Field(EvalContext&, const Expr& call, std::span<const Datum> args)
   const std::vector<RecordField> fields = RecordFields(args[0].bytes());
   const auto position = static_cast<size_t>(args[1].int_value());
   const auto count = static_cast<size_t>(args[2].int_value());
-  if (fields.size() != count || position < 1 || position > count) {
+  if (count != 0 && fields.size() != count) {
     return OtherRow(fmt::format("Returned row contains {} attribute{}, but query expects {}.",
                                 fields.size(), fields.size() == 1 ? "" : "s", count));
   }
-  const RecordField& field = fields[position - 1];
-  if (!field.type.SameKind(call.type)) {
+  if (position < fields.size() && fields[position].type.SameKind(call.type)) {
+    return fields[position].value;
+  }
+  if (count != 0 && position < fields.size()) {
     return OtherRow(fmt::format("Returned type {} at ordinal position {}, but query expects {}.",
-                                FormatType(Plain(field.type)), position,
+                                FormatType(Plain(fields[position].type)), position + 1,
                                 FormatType(Plain(call.type))));
   }
-  return field.value;
+  return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch,
+                  "a record of {} fields has no field {} of type {}", fields.size(), position + 1,
+                  FormatType(call.type));
 }
 
 }  // namespace
@@ -42,6 +46,23 @@ const FunctionSpec& RecordFieldFunction() {
     return out;
   }();
   return spec;
+}
+
+ExprPtr MakeFieldOf(ExprPtr record, size_t position, size_t count, Type type) {
+  if (count == 0 && record->kind == ExprKind::kRow && position < FieldCount(*record)) {
+    return std::move(record->args[position]);
+  }
+  auto call = std::make_unique<Expr>();
+  call->kind = ExprKind::kCall;
+  call->function = &RecordFieldFunction();
+  call->type = type;
+  call->location = record->location;
+  call->args.push_back(std::move(record));
+  for (const size_t number : {position, count}) {
+    call->args.push_back(
+        MakeConstant(Value(MakeType(TypeId::kInt4), Datum::Int(static_cast<int64_t>(number)))));
+  }
+  return call;
 }
 
 }  // namespace cellar::sql

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cellar/sql/expr/blanks.h"
 #include "cellar/sql/expr/registry.h"
 
 namespace cellar::sql {
@@ -202,7 +203,11 @@ const Candidate* SelectBest(std::vector<const Candidate*> candidates,
   return nullptr;
 }
 
+// `shows_blanks`: what a polymorphic argument of type char(n) is, the call sees with its blanks.
+// Comparisons and count() need not.
 Result<ResolvedFunction> Finish(const Candidate& candidate, std::span<const Type> inputs) {
+  const bool shows_blanks =
+      candidate.spec->comparison == Comparison::kNone && candidate.spec->name != "count";
   ResolvedFunction out;
   out.spec = candidate.spec;
   Type element;
@@ -244,7 +249,14 @@ Result<ResolvedFunction> Finish(const Candidate& candidate, std::span<const Type
   };
   for (size_t i = 0; i < inputs.size(); ++i) {
     out.arg_types.push_back(concrete(candidate.args[i], inputs[i]));
-    if (out.arg_types.back().SameKind(inputs[i])) out.arg_types.back() = inputs[i];
+    const Type declared = candidate.args[i];
+    const bool any = IsPolymorphic(declared) || (!declared.array && declared.id == TypeId::kAny);
+    if (any && HidesBlanks(inputs[i]) && shows_blanks) {
+      // What takes any type sees the value as it is shown.
+      out.arg_types.back() = Plain(inputs[i]);
+    } else if (out.arg_types.back().SameKind(inputs[i])) {
+      out.arg_types.back() = inputs[i];
+    }
   }
   Type result = candidate.spec->result;
   if (!result.array && (result.id == TypeId::kAnyelement || result.id == TypeId::kAnyenum)) {

@@ -277,9 +277,7 @@ Result<ExprPtr> Binder::BindSetFunction(ExprPtr call, const std::string& name, E
     // (f(x)).a, (f(x)).b: one run of f for both.
     for (const BoundSetFunction& known : block.set_functions) {
       if (known.record != nullptr && ExprEquals(*known.call, *call)) {
-        ScopeColumn column;
-        column.record = known.record;
-        return ColumnFromScope(column, location);
+        return RowOf(*known.record, location);
       }
     }
     auto record = std::make_shared<RecordInfo>();
@@ -293,9 +291,7 @@ Result<ExprPtr> Binder::BindSetFunction(ExprPtr call, const std::string& name, E
     entry.record = record;
     entry.call = std::move(call);
     block.set_functions.push_back(std::move(entry));
-    ScopeColumn column;
-    column.record = record;
-    return ColumnFromScope(column, location);
+    return RowOf(*record, location);
   }
   ColumnInfo info;
   info.name = name;
@@ -317,11 +313,6 @@ Block* Binder::OwnerOf(const std::vector<const Expr*>& exprs, Env& env) {
     for (const ScopeItem* item : scope->items) {
       for (const ScopeColumn& column : item->columns) {
         if (column.id >= 0 && used.Has(column.id)) return scope->block;
-        if (column.record != nullptr) {
-          for (int id : column.record->ids) {
-            if (used.Has(id)) return scope->block;
-          }
-        }
       }
     }
   }
@@ -376,8 +367,13 @@ Result<AggregateCall> Binder::MakeAggregateCall(const ast::FuncCall& call, const
     return std::move(error).WithLocation(call.location);
   }
   for (size_t i = 0; i < args.size() && i < resolved.arg_types.size(); ++i) {
+    const ExprPtr given = CloneExpr(*args[i]);
     CELLAR_TRY_ASSIGN(
         args[i], Coerce(std::move(args[i]), resolved.arg_types[i], CastContext::kImplicit, -1));
+    // ORDER BY of an argument orders by what has become of it.
+    for (SortKey& key : order) {
+      if (!call.within_group && ExprEquals(*key.expr, *given)) key.expr = CloneExpr(*args[i]);
+    }
   }
   if (IsCollatable(resolved.result)) {
     std::vector<const Expr*> inputs;
@@ -387,7 +383,7 @@ Result<AggregateCall> Binder::MakeAggregateCall(const ast::FuncCall& call, const
   }
   out.spec = resolved.spec;
   out.result = resolved.result;
-  // char(n) shows its blanks, so min and max of it keep the n.
+  // min and max of char(n) find its values, without the blanks.
   if (args.size() == 1 && out.result.id == TypeId::kBpchar && args[0]->type.SameKind(out.result)) {
     out.result.modifier = args[0]->type.modifier;
   }
@@ -414,6 +410,28 @@ Result<AggregateCall> Binder::MakeAggregateCall(const ast::FuncCall& call, const
   return out;
 }
 
+bool SameKeys(const std::vector<SortKey>& a, const std::vector<SortKey>& b) {
+  bool same = a.size() == b.size();
+  for (size_t i = 0; same && i < a.size(); ++i) {
+    same = ExprEquals(*a[i].expr, *b[i].expr) && a[i].descending == b[i].descending &&
+           a[i].nulls_first == b[i].nulls_first;
+  }
+  return same;
+}
+
+bool SameExprs(const std::vector<ExprPtr>& a, const std::vector<ExprPtr>& b) {
+  bool same = a.size() == b.size();
+  for (size_t i = 0; same && i < a.size(); ++i) same = ExprEquals(*a[i], *b[i]);
+  return same;
+}
+
+bool SameAggregate(const AggregateCall& a, const AggregateCall& b) {
+  return a.spec == b.spec && a.distinct == b.distinct && a.result == b.result &&
+         SameExprs(a.args, b.args) && (a.filter == nullptr) == (b.filter == nullptr) &&
+         (a.filter == nullptr || ExprEquals(*a.filter, *b.filter)) &&
+         SameKeys(a.order_by, b.order_by);
+}
+
 Result<ExprPtr> Binder::BindAggregate(const ast::FuncCall& call, const std::string& name,
                                       Env& env) {
   if (env.in_aggregate) {
@@ -425,6 +443,9 @@ Result<ExprPtr> Binder::BindAggregate(const ast::FuncCall& call, const std::stri
   // An aggregate over outer columns only belongs to the outer query.
   std::vector<const Expr*> exprs;
   for (const ExprPtr& arg : bound.args) exprs.push_back(arg.get());
+  std::vector<const Expr*> all = exprs;
+  for (const SortKey& key : bound.order_by) all.push_back(key.expr.get());
+  if (bound.filter != nullptr) all.push_back(bound.filter.get());
   CollationSource source = CollationSource::kImplicit;
   if (IsCollatable(bound.result)) {
     CELLAR_TRY_ASSIGN(const InputCollation input, CollationOfAll(exprs));
@@ -433,9 +454,10 @@ Result<ExprPtr> Binder::BindAggregate(const ast::FuncCall& call, const std::stri
   const auto result_of = [&](int id) {
     ExprPtr result = s_.ColumnExpr(id, call.location);
     result->collation_source = source;
-    return result;
+    const Type shown = Plain(result->type);
+    return Coerce(std::move(result), shown, CastContext::kImplicit, -1);
   };
-  Block* block = OwnerOf(exprs, env);
+  Block* block = OwnerOf(all, env);
   if (block == nullptr || (block == env.scope->block && !AggregatesAllowed(env.place))) {
     return AggregateNotAllowed(env.place, call.location);
   }
@@ -449,20 +471,8 @@ Result<ExprPtr> Binder::BindAggregate(const ast::FuncCall& call, const std::stri
       return AggregateNotAllowed(block->subquery_place, call.location);
   }
   for (const BoundAggregate& known : block->aggregates) {
-    const AggregateCall& other = known.call;
-    bool same = other.spec == bound.spec && other.distinct == bound.distinct &&
-                other.args.size() == bound.args.size() &&
-                (other.filter == nullptr) == (bound.filter == nullptr) &&
-                other.order_by.size() == bound.order_by.size() && other.result == bound.result;
-    for (size_t i = 0; same && i < bound.args.size(); ++i) {
-      same = ExprEquals(*other.args[i], *bound.args[i]) && !IsVolatile(*bound.args[i]);
-    }
-    if (same && bound.filter != nullptr) same = ExprEquals(*other.filter, *bound.filter);
-    for (size_t i = 0; same && i < bound.order_by.size(); ++i) {
-      same = ExprEquals(*other.order_by[i].expr, *bound.order_by[i].expr) &&
-             other.order_by[i].descending == bound.order_by[i].descending &&
-             other.order_by[i].nulls_first == bound.order_by[i].nulls_first;
-    }
+    bool same = SameAggregate(known.call, bound);
+    for (const ExprPtr& arg : bound.args) same = same && !IsVolatile(*arg);
     if (same) return result_of(known.id);
   }
   ColumnInfo info;

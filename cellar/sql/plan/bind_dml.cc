@@ -76,7 +76,10 @@ Result<BoundQuery> Binder::BindStatement(const ast::Node& statement, const Scope
                        auto&& bind) -> Result<BoundQuery> {
     size_t visible = cte_names_.size();
     if (with != nullptr) CELLAR_TRY(BindWith(*with, outer));
+    // A WITH further in is not the statement's own.
+    ++query_depth_;
     Result<BoundQuery> out = bind();
+    --query_depth_;
     cte_names_.erase(cte_names_.begin() + static_cast<long>(visible), cte_names_.end());
     return out;
   };
@@ -154,7 +157,7 @@ Result<ExprPtr> Binder::BindTableExpression(const ast::Expr& expression,
       info.name = column.name;
       info.type = column.type;
       ids.push_back(s_.AddColumn(std::move(info)));
-      item->columns.push_back({column.name, ids.back(), nullptr, column.hidden});
+      item->columns.push_back({column.name, ids.back(), column.hidden});
     }
     block.scope.items.push_back(item);
   }
@@ -436,10 +439,11 @@ Status Binder::BindReturning(const ast::TargetList& targets, Scope* scope,
     if (target.expr->kind == ExprKind::kColumn) info = s_.column(target.expr->index);
     info.name = target.name;
     info.type = target.expr->type;
+    info.record = ShapeOf(*target.expr);
     int id = s_.AddColumn(std::move(info));
     node->ids.push_back(id);
     exprs->push_back(std::move(target.expr));
-    query->columns.push_back({target.name, id, nullptr});
+    query->columns.push_back({target.name, id});
   }
   return Status();
 }
@@ -462,8 +466,7 @@ Result<BoundQuery> Binder::BindInsert(const ast::InsertStmt& insert, const Scope
   if (!to.views.empty()) {
     ScopeItem* own = NewItem();
     for (size_t i = 0; i < living.size(); ++i) {
-      own->columns.push_back(
-          {column_at(i).name, -1, nullptr, column_at(i).hidden, use, column_at(i).id});
+      own->columns.push_back({column_at(i).name, -1, column_at(i).hidden, use, column_at(i).id});
     }
     CELLAR_TRY_ASSIGN(view, ThroughViews(to, own, insert.alias, nullptr));
   }
@@ -547,9 +550,11 @@ Result<BoundQuery> Binder::BindInsert(const ast::InsertStmt& insert, const Scope
     return s_.AddColumn(std::move(info));
   };
   LogicalPtr source;
-  bool plain_values = insert.source != nullptr && !insert.source->values.empty() &&
-                      insert.source->order_by.empty() && insert.source->limit == nullptr &&
-                      insert.source->offset == nullptr && insert.source->with == nullptr;
+  bool plain_values =
+      insert.source != nullptr && !insert.source->values.empty() &&
+      std::none_of(insert.source->values.begin(), insert.source->values.end(), ExpandsRecords) &&
+      insert.source->order_by.empty() && insert.source->limit == nullptr &&
+      insert.source->offset == nullptr && insert.source->with == nullptr;
   if (insert.source == nullptr || plain_values) {
     auto values = std::make_unique<LogicalValues>();
     for (size_t i = 0; i < living.size(); ++i) {
@@ -674,7 +679,7 @@ Result<BoundQuery> Binder::BindInsert(const ast::InsertStmt& insert, const Scope
       info.attnum = static_cast<int16_t>(living[i] + 1);
       int id = s_.AddColumn(std::move(info));
       node->stored.push_back(id);
-      target->columns.push_back({column.name, id, nullptr, column.hidden, use, column.id});
+      target->columns.push_back({column.name, id, column.hidden, use, column.id});
     }
     Block block;
     Scope& scope = block.scope;
@@ -801,8 +806,7 @@ Status Binder::BindConflict(const ast::OnConflict& conflict, const DmlTarget& to
     info.qualifier = "excluded";
     int id = s_.AddColumn(std::move(info));
     node->excluded.push_back(id);
-    excluded->columns.push_back(
-        {column.name, id, nullptr, column.hidden, column.use, column.column});
+    excluded->columns.push_back({column.name, id, column.hidden, column.use, column.column});
   }
   scope->items.push_back(excluded);
   Env env;
@@ -941,6 +945,19 @@ Status Binder::BindAssignments(const std::vector<ast::SetClause>& sets, const Dm
     }
     if (set.value->kind == ast::NodeKind::kRow) {
       const auto& row = set.value->As<ast::RowExpr>();
+      if (ExpandsRecords(row.args)) {
+        std::vector<ExprPtr> fields;
+        CELLAR_TRY(BindList(row.args, env, &fields));
+        if (fields.size() != set.targets.size()) {
+          return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                          "number of columns does not match number of values")
+              .WithLocation(set.value->location);
+        }
+        for (size_t i = 0; i < fields.size(); ++i) {
+          CELLAR_TRY(assign(set.targets[i], std::move(fields[i]), false, set.value->location));
+        }
+        continue;
+      }
       if (row.args.size() != set.targets.size()) {
         return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
                         "number of columns does not match number of values")
@@ -982,7 +999,7 @@ Status Binder::BindAssignments(const std::vector<ast::SetClause>& sets, const Dm
       Subquery subquery;
       subquery.root = std::move(query.root);
       subquery.ids.push_back(query.columns[i].id);
-      s_.subqueries.push_back(std::move(subquery));
+      s_.AddSubquery(std::move(subquery));
       CELLAR_TRY(assign(set.targets[i], std::move(value), false, link.location));
     }
   }

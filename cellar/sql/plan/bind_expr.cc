@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstddef>
 
+#include "cellar/sql/expr/record_field.h"
 #include "cellar/sql/plan/binder.h"
 #include "cellar/types/array.h"
 
@@ -46,6 +47,7 @@ std::string_view PlaceName(Place place) {
     case Place::kWindow: return "window definitions";
     case Place::kFilter: return "FILTER";
     case Place::kConflictWhere: return "WHERE";
+    case Place::kOwnFrom: return "FROM clause of their own query level";
     case Place::kIndexExpression: return "index expressions";
     case Place::kIndexPredicate: return "index predicates";
   }
@@ -109,12 +111,20 @@ Result<ExprPtr> Binder::Coerce(ExprPtr expr, Type to, CastContext context, int l
     expr->type = to;
     return expr;
   }
-  if (to.modifier == -1 && expr->type.SameKind(to))
-    return expr;  // dropping a modifier costs nothing
+  // Dropping a modifier costs nothing, unless the value is shown by it.
+  if (to.modifier == -1 && expr->type.SameKind(to) && !HidesBlanks(expr->type)) return expr;
   int at = expr->location;
   bool explicit_cast = context == CastContext::kExplicit;
+  const bool literal = IsConstant(*expr) && IsUnknown(*expr);
   PLAN_TRY_ASSIGN_AT(ExprPtr out, CastTo(std::move(expr), to, context, s_.context.fold), location);
   if (out->location < 0) out->location = at;
+  if (literal && to.id == TypeId::kRegclass && IsConstant(*out) && !out->constant.is_null() &&
+      s_.context.catalog != nullptr) {
+    // The text of a view follows the relation that it names like this.
+    const auto oid = static_cast<uint32_t>(out->constant.datum().int_value());
+    const catalog::TablePtr named = s_.context.catalog->GetTableByOid(oid);
+    if (named != nullptr) NoteUse({at, named->id, {}, false});
+  }
   if (explicit_cast && out->kind == ExprKind::kCall) out->explicit_cast = true;
   return Fold(std::move(out));
 }
@@ -258,12 +268,15 @@ Result<ExprPtr> Binder::BindExpr(const ast::Expr& expr, Env& env) {
       const auto& n = expr.As<ast::NullTest>();
       CELLAR_TRY_ASSIGN(ExprPtr arg, BindExpr(*n.arg, env));
       CELLAR_TRY_ASSIGN(arg, ResolveUnknown(std::move(arg)));
-      if (arg->kind == ExprKind::kRow) {
-        // All fields must be (not) NULL.
+      // All fields must be (not) NULL; those that are records themselves only as a whole, which is
+      // asked of the value.
+      bool plain = arg->kind == ExprKind::kRow;
+      for (const ExprPtr& field : arg->args) plain = plain && field->type.id != TypeId::kRecord;
+      if (plain) {
         std::vector<ExprPtr> tests;
-        for (ExprPtr& field : arg->args) {
+        for (size_t i = 0; i < FieldCount(*arg); ++i) {
           std::vector<ExprPtr> one;
-          one.push_back(std::move(field));
+          one.push_back(std::move(arg->args[i]));
           tests.push_back(
               MakeLogic(n.negated ? ExprKind::kIsNotNull : ExprKind::kIsNull, std::move(one)));
         }
@@ -302,16 +315,16 @@ Result<ExprPtr> Binder::BindExpr(const ast::Expr& expr, Env& env) {
     case NodeKind::kTypeCast: return BindTypeCast(expr.As<ast::TypeCast>(), env);
     case NodeKind::kSubLink: return BindSubLink(expr.As<ast::SubLink>(), env, false);
     case NodeKind::kArray: return BindArray(expr.As<ast::ArrayExpr>(), env, Type());
-    case NodeKind::kIndirection: return BindIndirection(expr.As<ast::IndirectionExpr>(), env);
+    case NodeKind::kIndirection: {
+      const auto& n = expr.As<ast::IndirectionExpr>();
+      return BindIndirection(n, n.steps.size(), env);
+    }
     case NodeKind::kRow: {
       auto out = std::make_unique<Expr>();
       out->kind = ExprKind::kRow;
       out->type = MakeType(TypeId::kRecord);
       out->location = expr.location;
-      for (const ast::ExprPtr& arg : expr.As<ast::RowExpr>().args) {
-        CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*arg, env));
-        out->args.push_back(std::move(bound));
-      }
+      CELLAR_TRY(BindList(expr.As<ast::RowExpr>().args, env, &out->args));
       return out;
     }
     case NodeKind::kSqlValueFunction:
@@ -422,7 +435,8 @@ Result<ExprPtr> Binder::BindOperator(const ast::OperatorExpr& op, Env& env) {
 Result<ExprPtr> Binder::MakeOperator(std::string_view op, ExprPtr left, ExprPtr right,
                                      int location) {
   if (op == "!=") op = "<>";
-  if (left != nullptr && left->kind == ExprKind::kRow && right->kind == ExprKind::kRow) {
+  // ROW(..) op ROW(..) goes field by field; rows of relations are compared as records.
+  if (left != nullptr && IsRowExpression(*left) && IsRowExpression(*right)) {
     return MakeRowComparison(op, std::move(left), std::move(right), location);
   }
   std::vector<Type> types;

@@ -72,8 +72,13 @@ Result<ExprPtr> Binder::BindDistinct(const ast::DistinctExpr& expr, Env& env) {
   return MakeDistinct(std::move(left), std::move(right), expr.negated, expr.location);
 }
 
+Result<ExprPtr> Binder::CoerceCompared(ExprPtr expr, Type to) {
+  if (expr->type.SameKind(to)) return expr;
+  return Coerce(std::move(expr), to, CastContext::kImplicit, -1);
+}
+
 Result<ExprPtr> Binder::MakeDistinct(ExprPtr left, ExprPtr right, bool negated, int location) {
-  if (left->kind == ExprKind::kRow && right->kind == ExprKind::kRow) {
+  if (IsRowExpression(*left) && IsRowExpression(*right)) {
     if (left->args.size() != right->args.size()) {
       return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
                       "unequal number of entries in row expressions")
@@ -95,8 +100,9 @@ Result<ExprPtr> Binder::MakeDistinct(ExprPtr left, ExprPtr right, bool negated, 
   if (!resolved.arg_types[0].SameKind(resolved.arg_types[1])) {
     PLAN_TRY_ASSIGN_AT(common, CommonType(resolved.arg_types, "IS DISTINCT FROM"), location);
   }
-  CELLAR_TRY_ASSIGN(left, Coerce(std::move(left), common, CastContext::kImplicit, -1));
-  CELLAR_TRY_ASSIGN(right, Coerce(std::move(right), common, CastContext::kImplicit, -1));
+  common.modifier = -1;
+  CELLAR_TRY_ASSIGN(left, CoerceCompared(std::move(left), common));
+  CELLAR_TRY_ASSIGN(right, CoerceCompared(std::move(right), common));
   std::vector<ExprPtr> args;
   for (ExprPtr* side : {&left, &right}) {
     ExprPtr* other = side == &left ? &right : &left;
@@ -118,7 +124,7 @@ Result<ExprPtr> Binder::BindIn(const ast::InExpr& expr, Env& env) {
   CELLAR_TRY_ASSIGN(ExprPtr arg, BindExpr(*expr.arg, env));
   std::vector<ExprPtr> items;
   items.reserve(expr.list.size());
-  bool rows = arg->kind == ExprKind::kRow;
+  bool rows = IsRowExpression(*arg);
   for (const ast::ExprPtr& item : expr.list) {
     CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*item, env));
     items.push_back(std::move(bound));
@@ -142,12 +148,11 @@ Result<ExprPtr> Binder::BindIn(const ast::InExpr& expr, Env& env) {
         out->kind = expr.negated ? ExprKind::kNotInList : ExprKind::kInList;
         out->type = MakeType(TypeId::kBool);
         out->location = expr.location;
-        CELLAR_TRY_ASSIGN(arg, Coerce(std::move(arg), target, CastContext::kImplicit, -1));
+        CELLAR_TRY_ASSIGN(arg, CoerceCompared(std::move(arg), target));
         out->args.reserve(items.size() + 1);
         out->args.push_back(std::move(arg));
         for (ExprPtr& item : items) {
-          CELLAR_TRY_ASSIGN(ExprPtr cast,
-                            Coerce(std::move(item), target, CastContext::kImplicit, -1));
+          CELLAR_TRY_ASSIGN(ExprPtr cast, CoerceCompared(std::move(item), target));
           out->args.push_back(std::move(cast));
         }
         PLAN_TRY_AT(CollateEqually(out->args), expr.location);
@@ -348,10 +353,11 @@ Result<ExprPtr> Binder::BindArray(const ast::ArrayExpr& array, Env& env, Type wa
   } else {
     PLAN_TRY_ASSIGN_AT(out->type, ArrayTypeFor(common), array.location);
   }
+  if (HidesBlanks(common)) out->type.modifier = common.modifier;
   return Fold(std::move(out));
 }
 
-Result<ExprPtr> Binder::BindIndirection(const ast::IndirectionExpr& expr, Env& env) {
+Result<ExprPtr> Binder::BindIndirection(const ast::IndirectionExpr& expr, size_t steps, Env& env) {
   CELLAR_TRY_ASSIGN(ExprPtr value, BindExpr(*expr.arg, env));
   auto subscript = [&](const ast::Expr& given) -> Result<ExprPtr> {
     CELLAR_TRY_ASSIGN(ExprPtr index, BindExpr(given, env));
@@ -363,7 +369,7 @@ Result<ExprPtr> Binder::BindIndirection(const ast::IndirectionExpr& expr, Env& e
     }
     return Coerce(std::move(index), wanted, CastContext::kAssignment, -1);
   };
-  for (size_t i = 0; i < expr.steps.size(); ++i) {
+  for (size_t i = 0; i < steps; ++i) {
     const ast::IndirectionStep& step = expr.steps[i];
     switch (step.step_kind) {
       case ast::IndirectionStep::Kind::kField: {
@@ -384,7 +390,7 @@ Result<ExprPtr> Binder::BindIndirection(const ast::IndirectionExpr& expr, Env& e
         // With one slice among them, all subscripts of a run are slices: a[2] is a[1:2].
         size_t run = i;
         bool sliced = false;
-        for (; run < expr.steps.size(); ++run) {
+        for (; run < steps; ++run) {
           const ast::IndirectionStep::Kind kind = expr.steps[run].step_kind;
           sliced = sliced || kind == ast::IndirectionStep::Kind::kSlice;
           if (kind != ast::IndirectionStep::Kind::kSubscript &&
@@ -428,7 +434,7 @@ Result<ExprPtr> Binder::BindIndirection(const ast::IndirectionExpr& expr, Env& e
         // a[1][2] is one access of a two-dimensional array.
         while (true) {
           CELLAR_TRY_ASSIGN(out->args.emplace_back(), subscript(*expr.steps[i].upper));
-          if (i + 1 >= expr.steps.size() ||
+          if (i + 1 >= steps ||
               expr.steps[i + 1].step_kind != ast::IndirectionStep::Kind::kSubscript) {
             break;
           }

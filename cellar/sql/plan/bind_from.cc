@@ -1,5 +1,6 @@
 // FROM: tables, views, CTEs, subqueries, functions and joins, and the scopes that they make.
 #include <algorithm>
+#include <utility>
 
 #include "cellar/sql/expr/record_field.h"
 #include "cellar/sql/plan/binder.h"
@@ -9,6 +10,7 @@ namespace cellar::sql::planning {
 
 namespace {
 
+constexpr std::string_view kInvalidRecursion = "42P19";
 // Views that name views that name views.
 constexpr int kMaxViewDepth = 64;
 
@@ -17,6 +19,16 @@ std::string Shown(const ast::QualifiedName& name) {
   if (!name.catalog.empty()) out += name.catalog + ".";
   if (!name.schema.empty()) out += name.schema + ".";
   return out + name.name;
+}
+
+// Binds what may name columns of its siblings. Aggregates of those are not allowed there.
+template <typename F>
+auto BindLateral(Block* block, F&& bind) {
+  if (block == nullptr) return bind();
+  const Place place = std::exchange(block->subquery_place, Place::kOwnFrom);
+  auto bound = bind();
+  block->subquery_place = place;
+  return bound;
 }
 
 LogicalPtr CrossJoin(LogicalPtr left, LogicalPtr right) {
@@ -119,14 +131,17 @@ Result<Binder::FromResult> Binder::BindFromItem(const ast::FromItem& item, const
       if (!ref.lateral) return BindSubqueryRef(ref, outer);
       Scope scope;
       scope.parent = outer;
+      scope.block = block;
       scope.items = siblings;
-      return BindSubqueryRef(ref, &scope);
+      return BindLateral(block, [&] { return BindSubqueryRef(ref, &scope); });
     }
     case ast::NodeKind::kFunctionRef: {
       Scope scope;
       scope.parent = outer;
+      scope.block = block;
       scope.items = siblings;
-      return BindFunctionRef(item.As<ast::FunctionRef>(), &scope, block);
+      return BindLateral(
+          block, [&] { return BindFunctionRef(item.As<ast::FunctionRef>(), &scope, block); });
     }
     case ast::NodeKind::kJoin: return BindJoin(item.As<ast::JoinExpr>(), outer, siblings, block);
     case ast::NodeKind::kUnsupportedFrom:
@@ -163,7 +178,7 @@ Result<ScopeItem*> Binder::MakeItem(std::string name, const std::vector<QueryCol
   item->name = std::move(name);
   item->columns.reserve(columns.size());
   for (const QueryColumn& column : columns) {
-    item->columns.push_back({column.name, column.id, column.record, false});
+    item->columns.push_back({column.name, column.id});
   }
   CELLAR_TRY(ApplyAlias(item, alias, location));
   return item;
@@ -207,7 +222,7 @@ std::unique_ptr<LogicalGet> Binder::MakeGet(const catalog::TablePtr& table,
     int id = s_.AddColumn(std::move(info));
     get->ids.push_back(id);
     get->columns.push_back(column.id);
-    item->columns.push_back({column.name, id, nullptr, column.hidden, item->use, column.id});
+    item->columns.push_back({column.name, id, column.hidden, item->use, column.id});
   }
   // An index whose texts do not bind is no help to the query, and no harm.
   if (Status status = BindIndexes(get.get()); !status.ok()) {
@@ -274,7 +289,7 @@ Result<Binder::FromResult> Binder::BindTableRef(const ast::TableRef& ref, const 
       info.attnum = column.attnum != 0 ? column.attnum : static_cast<int16_t>(get->ids.size() + 1);
       int id = s_.AddColumn(std::move(info));
       get->ids.push_back(id);
-      item->columns.push_back({column.name, id, nullptr, false});
+      item->columns.push_back({column.name, id});
     }
     CELLAR_TRY(ApplyAlias(item, ref.alias, location));
     out.root = std::move(get);
@@ -311,6 +326,7 @@ Result<Binder::FromResult> Binder::BindTableRef(const ast::TableRef& ref, const 
                       BindView(table->view_sql, ref.name.name, alias, names, location, table));
     ScopeItem* shown = view.items.back();
     shown->use = use;
+    if (ref.alias.name.empty()) shown->schema = schema.empty() ? "public" : schema;
     size_t next = 0;
     for (const catalog::ColumnDescriptor& column : table->columns) {
       if (column.dropped || next >= shown->columns.size()) continue;
@@ -379,6 +395,28 @@ Result<Binder::FromResult> Binder::BindView(const std::string& sql, std::string_
   return out;
 }
 
+Status Binder::CheckRecursion(const CteName& name, int location) const {
+  const auto refuse = [&](std::string_view where) {
+    return SqlError(Code::kInvalid, kInvalidRecursion,
+                    "recursive reference to query \"{}\" must not appear {}", name.name, where)
+        .WithLocation(location);
+  };
+  if (name.no_union) {
+    return SqlError(Code::kInvalid, kInvalidRecursion,
+                    "recursive query \"{}\" does not have the form non-recursive-term UNION [ALL] "
+                    "recursive-term",
+                    name.name)
+        .WithLocation(location);
+  }
+  if (name.too_early) return refuse("within its non-recursive term");
+  for (size_t i = name.recursion; i < recursion_places_.size(); ++i) {
+    if (!recursion_places_[i].empty())
+      return refuse(fmt::format("within {}", recursion_places_[i]));
+  }
+  if (*name.referenced) return refuse("more than once");
+  return Status();
+}
+
 Result<Binder::FromResult> Binder::BindCteRef(CteName& named, const ast::TableRef& ref) {
   CteName name = named;
   if (!name.is_work_table && name.definition != nullptr) {
@@ -388,7 +426,7 @@ Result<Binder::FromResult> Binder::BindCteRef(CteName& named, const ast::TableRe
       size_t position = static_cast<size_t>(&named - cte_names_.data());
       std::vector<CteName> saved = cte_names_;
       cte_names_.resize(position);
-      CELLAR_TRY_ASSIGN(name.cte, BindCte(*name.definition, true, name.outer));
+      CELLAR_TRY_ASSIGN(name.cte, BindCte(*name.definition, name.recursive, name.outer));
       cte_names_ = std::move(saved);
     }
   }
@@ -403,11 +441,12 @@ Result<Binder::FromResult> Binder::BindCteRef(CteName& named, const ast::TableRe
       info.name = column.name;
       int id = s_.AddColumn(std::move(info));
       node->ids.push_back(id);
-      columns.push_back({column.name, id, nullptr});
+      columns.push_back({column.name, id});
     }
     return Status();
   };
   if (name.is_work_table) {
+    CELLAR_TRY(CheckRecursion(name, ref.location));
     *name.referenced = true;
     auto scan = std::make_unique<LogicalWorkTable>();
     scan->work_table = name.work_table;
@@ -428,6 +467,7 @@ Result<Binder::FromResult> Binder::BindCteRef(CteName& named, const ast::TableRe
     out.root = std::move(scan);
   }
   CELLAR_TRY_ASSIGN(ScopeItem * item, MakeItem(alias, columns, ref.alias, ref.location));
+  item->work_table = name.is_work_table;
   out.items.push_back(item);
   return out;
 }
@@ -463,7 +503,7 @@ Result<Binder::FromResult> Binder::BindFunctionRef(const ast::FunctionRef& ref, 
   auto add_column = [&](std::string name, Type type) {
     const int id = new_column(name, type);
     node->ids.push_back(id);
-    item->columns.push_back({std::move(name), id, nullptr, false});
+    item->columns.push_back({std::move(name), id});
   };
   auto fields = std::make_unique<LogicalProject>();  // of records with column definitions
   size_t scalars = 0;
@@ -509,21 +549,15 @@ Result<Binder::FromResult> Binder::BindFunctionRef(const ast::FunctionRef& ref, 
         CELLAR_TRY_ASSIGN(Type type, TypeNamed(definitions[i].type));
         const int id = new_column(definitions[i].name, type);
         item->columns.push_back({definitions[i].name, id, nullptr, false});
-        std::vector<ExprPtr> args;
-        args.push_back(s_.ColumnExpr(record));
-        for (size_t number : {i + 1, definitions.size()}) {
-          args.push_back(MakeConstant(
-              Value(MakeType(TypeId::kInt4), Datum::Int(static_cast<int64_t>(number)))));
-        }
         fields->ids.push_back(id);
-        fields->exprs.push_back(MakeCall(&RecordFieldFunction(), type, std::move(args)));
+        fields->exprs.push_back(MakeFieldOf(s_.ColumnExpr(record), i, definitions.size(), type));
       }
     } else if (many) {
       for (const auto& [column_name, type] : call->function->set_columns) {
         add_column(column_name, SetColumnType(*call, type));
       }
     } else if (call->kind == ExprKind::kRow && !call->names.empty()) {
-      for (size_t i = 0; i < call->args.size(); ++i) {
+      for (size_t i = 0; i < call->names.size(); ++i) {
         add_column(call->names[i], call->args[i]->type);
       }
     } else if (call->type.id == TypeId::kRecord && !call->type.array) {
@@ -537,7 +571,11 @@ Result<Binder::FromResult> Binder::BindFunctionRef(const ast::FunctionRef& ref, 
       if (call->kind == ExprKind::kCall && call->function->set_columns.size() == 1 &&
           !call->function->set_columns[0].first.empty()) {
         column_name = call->function->set_columns[0].first;
-        if (column_name == std::string(call->function->name)) column_name = name;
+        if (column_name == std::string(call->function->name)) {
+          column_name = name;
+        } else {
+          rename = false;  // it has a name of its own
+        }
       }
       add_column(rename ? ref.alias.name : column_name, call->type);
       ++scalars;
@@ -563,10 +601,19 @@ Result<Binder::FromResult> Binder::BindFunctionRef(const ast::FunctionRef& ref, 
 
 Result<Binder::FromResult> Binder::BindJoin(const ast::JoinExpr& join, const Scope* outer,
                                             const std::vector<ScopeItem*>& siblings, Block* block) {
-  CELLAR_TRY_ASSIGN(FromResult left, BindFromItem(*join.left, outer, siblings, block));
+  // A recursive query is not joined where rows may stand for its lack.
+  const auto side = [&](const ast::FromItem& of, bool filled,
+                        const std::vector<ScopeItem*>& beside) -> Result<FromResult> {
+    return InPlace(filled ? "an outer join" : "",
+                   [&] { return BindFromItem(of, outer, beside, block); });
+  };
+  const bool full = join.type == ast::JoinType::kFull;
+  CELLAR_TRY_ASSIGN(FromResult left,
+                    side(*join.left, full || join.type == ast::JoinType::kRight, siblings));
   std::vector<ScopeItem*> visible = siblings;
   visible.insert(visible.end(), left.items.begin(), left.items.end());
-  CELLAR_TRY_ASSIGN(FromResult right, BindFromItem(*join.right, outer, visible, block));
+  CELLAR_TRY_ASSIGN(FromResult right,
+                    side(*join.right, full || join.type == ast::JoinType::kLeft, visible));
 
   bool swap = join.type == ast::JoinType::kRight;
   auto node = std::make_unique<LogicalJoin>();
@@ -597,6 +644,14 @@ Result<Binder::FromResult> Binder::BindJoin(const ast::JoinExpr& join, const Sco
     return found;
   };
   std::vector<std::string> merged = join.using_columns;
+  for (size_t i = 0; i < merged.size(); ++i) {
+    if (std::find(merged.begin(), merged.begin() + static_cast<long>(i), merged[i]) !=
+        merged.begin() + static_cast<long>(i)) {
+      return SqlError(Code::kInvalid, sqlstate::kDuplicateColumn,
+                      "column name \"{}\" appears more than once in USING clause", merged[i])
+          .WithLocation(join.location);
+    }
+  }
   if (join.natural) {
     for (const ScopeItem* item : left.items) {
       if (!item->columns_visible) continue;
@@ -611,7 +666,10 @@ Result<Binder::FromResult> Binder::BindJoin(const ast::JoinExpr& join, const Sco
     }
   }
   ScopeItem* item = nullptr;
-  if (!merged.empty() || !join.alias.name.empty()) item = NewItem();
+  if (!merged.empty() || !join.alias.name.empty()) {
+    item = NewItem();
+    item->of_join = true;
+  }
   LogicalPtr projection;
   std::vector<int> hidden_ids;
   ScopeItem* using_item = nullptr;
@@ -631,7 +689,6 @@ Result<Binder::FromResult> Binder::BindJoin(const ast::JoinExpr& join, const Sco
     node->conditions.push_back(std::move(equal));
     Type left_type = s_.column(a->id).type, right_type = s_.column(b->id).type;
     int id = swap ? b->id : a->id;
-    bool full = node->join == JoinKind::kFull;
     if (full || !left_type.SameKind(right_type)) {
       if (projection == nullptr) projection = std::make_unique<LogicalProject>();
       ExprPtr value;
@@ -656,13 +713,14 @@ Result<Binder::FromResult> Binder::BindJoin(const ast::JoinExpr& join, const Sco
         projection->As<LogicalProject>().exprs.push_back(std::move(value));
       }
     }
-    item->columns.push_back({name, id, nullptr, false});
+    item->columns.push_back({name, id});
   }
   if (!join.using_alias.empty()) {
     using_item = NewItem();
     using_item->name = join.using_alias;
     using_item->columns = item->columns;
     using_item->columns_visible = false;
+    using_item->of_join = true;
   }
   if (item != nullptr) {
     auto is_merged = [&](const std::string& name) {
@@ -701,6 +759,16 @@ Result<Binder::FromResult> Binder::BindJoin(const ast::JoinExpr& join, const Sco
   }
   node->children.push_back(std::move(swap ? right.root : left.root));
   node->children.push_back(std::move(swap ? left.root : right.root));
+  for (FromResult* side : {&left, &right}) {
+    const size_t child = (side == &left) == swap ? 1 : 0;
+    const bool nulled =
+        node->join == JoinKind::kFull || (node->join == JoinKind::kLeft && child == 1);
+    for (ScopeItem* one : side->items) {
+      if (!nulled || one->nulled_by != nullptr) continue;
+      one->nulled_by = node.get();
+      one->nulled_side = child;
+    }
+  }
   FromResult out;
   if (projection != nullptr && !projection->ids.empty()) {
     projection->children.push_back(std::move(node));

@@ -135,6 +135,11 @@ Result<ExprPtr> Binder::BindGrouping(const ast::GroupingFunc& call, Env& env) {
                     "grouping operations are not allowed in {}", PlaceName(env.place))
         .WithLocation(call.location);
   }
+  if (block != env.scope->block && !AggregatesAllowed(block->subquery_place)) {
+    return SqlError(Code::kInvalid, sqlstate::kGroupingError,
+                    "grouping operations are not allowed in {}", PlaceName(block->subquery_place))
+        .WithLocation(call.location);
+  }
   ColumnInfo info;
   info.name = "grouping";
   info.type = MakeType(TypeId::kInt4);

@@ -1,6 +1,4 @@
-// Column references: scopes from the inside out, whole rows, fields of composite values.
-#include <charconv>
-
+// Column references: scopes from the inside out.
 #include "cellar/sql/plan/binder.h"
 
 namespace cellar::sql::planning {
@@ -27,34 +25,7 @@ uint32_t TableOidOf(const ScopeItem& item) {
 Result<ExprPtr> Binder::ColumnFromScope(const ScopeColumn& column, int location) {
   MarkSelected(column);
   if (column.computed != nullptr) return BindInView(*column.computed, Place::kSelect);
-  if (column.record != nullptr) {
-    auto row = std::make_unique<Expr>();
-    row->kind = ExprKind::kRow;
-    row->type = MakeType(TypeId::kRecord);
-    row->location = location;
-    row->names = column.record->names;
-    row->names = column.record->names;
-    for (int id : column.record->ids) row->args.push_back(s_.ColumnExpr(id, location));
-    return row;
-  }
   return s_.ColumnExpr(column.id, location);
-}
-
-Result<ExprPtr> Binder::WholeRow(const ScopeItem& item, int location) {
-  if (item.scalar_function && !item.columns.empty()) {
-    return ColumnFromScope(item.columns[0], location);
-  }
-  auto row = std::make_unique<Expr>();
-  row->kind = ExprKind::kRow;
-  row->type = MakeType(TypeId::kRecord);
-  row->location = location;
-  for (const ScopeColumn& column : item.columns) {
-    if (column.hidden) continue;
-    CELLAR_TRY_ASSIGN(ExprPtr field, ColumnFromScope(column, location));
-    row->names.push_back(column.name);
-    row->args.push_back(std::move(field));
-  }
-  return row;
 }
 
 Result<ExprPtr> Binder::BindColumnRef(const ast::ColumnRef& ref, Env& env) {
@@ -180,7 +151,8 @@ Result<ExprPtr> Binder::BindColumnRef(const ast::ColumnRef& ref, Env& env) {
       for (const ScopeItem* item : scope->items) {
         if (!item->columns_visible || item->lateral_only) continue;
         for (const ScopeColumn& column : item->columns) {
-          if (column.name != parts[0] || column.record == nullptr) continue;
+          if (column.name != parts[0] || column.id < 0) continue;
+          if (s_.column(column.id).record == nullptr) continue;
           CELLAR_TRY_ASSIGN(ExprPtr row, ColumnFromScope(column, ref.location));
           return FieldOf(std::move(row), parts[1], ref.location);
         }
@@ -211,30 +183,6 @@ Result<ExprPtr> Binder::BindColumnRef(const ast::ColumnRef& ref, Env& env) {
   return SqlError(Code::kInvalid, sqlstate::kUndefinedTable,
                   "missing FROM-clause entry for table \"{}\"", relation)
       .WithLocation(ref.location);
-}
-
-Result<ExprPtr> Binder::FieldOf(ExprPtr row, const std::string& field, int location) {
-  if (row->type.id != TypeId::kRecord || row->type.array) {
-    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType,
-                    "column notation .{} applied to type {}, which is not a composite type", field,
-                    FormatType(row->type))
-        .WithLocation(location);
-  }
-  if (row->kind == ExprKind::kRow && !row->names.empty()) {
-    for (size_t i = 0; i < row->names.size() && i < row->args.size(); ++i) {
-      if (row->names[i] == field) return std::move(row->args[i]);
-    }
-  } else if (row->kind == ExprKind::kRow && field.size() > 1 && field[0] == 'f') {
-    size_t position = 0;
-    auto [end, error] = std::from_chars(field.data() + 1, field.data() + field.size(), position);
-    if (error == std::errc() && end == field.data() + field.size() && position >= 1 &&
-        position <= row->args.size()) {
-      return std::move(row->args[position - 1]);
-    }
-  }
-  return SqlError(Code::kInvalid, sqlstate::kUndefinedColumn,
-                  "could not identify column \"{}\" in record data type", field)
-      .WithLocation(location);
 }
 
 }  // namespace cellar::sql::planning

@@ -15,26 +15,18 @@ std::string_view SetOpName(ast::SetOp op) {
   }
 }
 
-bool ContainsVolatile(Logical* tree) {
-  bool found = false;
-  ForEachExpr(tree, [&](ExprPtr* expr) { found = found || IsVolatile(**expr); });
-  for (LogicalPtr& child : tree->children) found = found || ContainsVolatile(child.get());
-  if (tree->kind == LogicalKind::kGet && tree->As<LogicalGet>().lock != RowLock::kNone)
-    found = true;
-  return found;
-}
-
 // Of a column of a query's output: set operations see COLLATE in their inputs.
 CollationSource SourceOfOutput(const Logical& root, int id) {
   const Logical* node = &root;
   while (node->kind == LogicalKind::kSort || node->kind == LogicalKind::kLimit ||
-         node->kind == LogicalKind::kDistinct) {
+         node->kind == LogicalKind::kDistinct || node->kind == LogicalKind::kProject) {
+    if (node->kind == LogicalKind::kProject) {
+      const auto& project = static_cast<const LogicalProject&>(*node);
+      for (size_t i = 0; i < project.ids.size(); ++i) {
+        if (project.ids[i] == id) return SourceOfCollation(*project.exprs[i]);
+      }
+    }
     node = node->children[0].get();
-  }
-  if (node->kind != LogicalKind::kProject) return CollationSource::kImplicit;
-  const auto& project = static_cast<const LogicalProject&>(*node);
-  for (size_t i = 0; i < project.ids.size(); ++i) {
-    if (project.ids[i] == id) return SourceOfCollation(*project.exprs[i]);
   }
   return CollationSource::kImplicit;
 }
@@ -49,18 +41,17 @@ Result<BoundQuery> Binder::BindValues(const ast::SelectStmt& select, const Scope
   Env env;
   env.scope = &block.scope;
   env.place = Place::kValues;
-  size_t width = select.values[0].size();
+  size_t width = 0;
+  const auto lengths = [&select](const ast::ExprList& row) {
+    return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                    "VALUES lists must all be the same length")
+        .WithLocation(row.empty() ? select.location : ExprLocation(*row[0]));
+  };
   for (const ast::ExprList& row : select.values) {
-    if (row.size() != width) {
-      return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
-                      "VALUES lists must all be the same length")
-          .WithLocation(row.empty() ? select.location : ExprLocation(*row[0]));
-    }
     std::vector<ExprPtr> bound;
-    for (const ast::ExprPtr& expr : row) {
-      CELLAR_TRY_ASSIGN(ExprPtr value, BindExpr(*expr, env));
-      bound.push_back(std::move(value));
-    }
+    CELLAR_TRY(BindList(row, env, &bound));
+    if (node->rows.empty()) width = bound.size();
+    if (bound.size() != width) return lengths(row);
     node->rows.push_back(std::move(bound));
   }
   BoundQuery query;
@@ -82,10 +73,11 @@ Result<BoundQuery> Binder::BindValues(const ast::SelectStmt& select, const Scope
     ColumnInfo info;
     info.name = fmt::format("column{}", i + 1);
     info.type = common;
+    info.record = ShapeOf(**column[0]);
     std::string name = info.name;
     int id = s_.AddColumn(std::move(info));
     node->ids.push_back(id);
-    query.columns.push_back({std::move(name), id, nullptr});
+    query.columns.push_back({std::move(name), id});
   }
   query.root = std::move(node);
   return query;
@@ -95,7 +87,7 @@ Status Binder::CoerceColumn(BoundQuery* query, size_t i, Type to, CastContext co
                             int location) {
   int id = query->columns[i].id;
   const Type from = s_.column(id).type;
-  if (from == to || (to.modifier == -1 && from.SameKind(to))) return Status();
+  if (from == to || (to.modifier == -1 && from.SameKind(to) && !HidesBlanks(from))) return Status();
   if (from.id == TypeId::kUnknown) {
     // A literal or parameter in a projection, or VALUES, below.
     for (Logical* node = query->root.get(); node != nullptr;
@@ -135,7 +127,6 @@ Status Binder::CoerceColumn(BoundQuery* query, size_t i, Type to, CastContext co
   project->ids.push_back(cast_id);
   project->exprs.push_back(std::move(cast));
   query->columns[i].id = cast_id;
-  query->columns[i].record = nullptr;
   return Status();
 }
 
@@ -143,7 +134,11 @@ Result<BoundQuery> Binder::BindSetOperation(const ast::SelectStmt& select, const
   std::vector<BoundQuery> inputs;
   std::string_view name = SetOpName(select.set_op);
   for (const ast::SelectPtr& operand : select.operands) {
-    CELLAR_TRY_ASSIGN(BoundQuery query, BindSelect(*operand, outer, /*resolve_unknowns=*/false));
+    const bool intersect = select.set_op == ast::SetOp::kIntersect && select.set_all;
+    const bool except = select.set_op == ast::SetOp::kExcept && !inputs.empty();
+    CELLAR_TRY_ASSIGN(BoundQuery query, InPlace(intersect || except ? name : "", [&] {
+                        return BindSelect(*operand, outer, /*resolve_unknowns=*/false);
+                      }));
     if (!inputs.empty() && query.columns.size() != inputs[0].columns.size()) {
       int location = operand->targets.empty() ? operand->location : operand->targets[0].location;
       return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
@@ -187,8 +182,9 @@ Result<BoundQuery> Binder::BindSetOperation(const ast::SelectStmt& select, const
     ColumnInfo info;
     info.name = inputs[0].columns[i].name;
     info.type = common;
+    info.record = s_.column(inputs[0].columns[i].id).record;
     int id = s_.AddColumn(std::move(info));
-    out.columns.push_back({inputs[0].columns[i].name, id, nullptr});
+    out.columns.push_back({inputs[0].columns[i].name, id});
   }
   auto ids_of = [](const BoundQuery& query) {
     std::vector<int> ids;
@@ -308,13 +304,16 @@ Status Binder::AddLimit(const ast::SelectStmt& select, const Scope* outer, Bound
   if (select.offset != nullptr) {
     CELLAR_TRY(bind(*select.offset, "OFFSET", Place::kOffset, &node->offset));
   }
-  if (select.with_ties && query->root->kind == LogicalKind::kSort) {
+  // Values that are computed behind the sort lie over it.
+  const Logical* sorted = query->root.get();
+  while (sorted->kind == LogicalKind::kProject) sorted = sorted->children[0].get();
+  if (select.with_ties && sorted->kind == LogicalKind::kSort) {
     if (node->limit != nullptr && IsConstant(*node->limit) && node->limit->constant.is_null()) {
       return SqlError(Code::kInvalid, sqlstate::kInvalidRowCountInLimit,
                       "row count cannot be null in FETCH FIRST ... WITH TIES clause")
           .WithLocation(ExprLocation(*select.limit));
     }
-    for (const SortKey& key : query->root->As<LogicalSort>().keys) {
+    for (const SortKey& key : sorted->As<LogicalSort>().keys) {
       node->ties.push_back(key.expr->index);
     }
   }
@@ -342,6 +341,7 @@ Status Binder::BindWith(const ast::WithClause& with, const Scope* outer) {
     name.cte = index;
     name.definition = &cte;
     name.outer = outer;
+    name.recursive = with.recursive;
     cte_names_.push_back(std::move(name));
   }
   return Status();
@@ -355,21 +355,30 @@ Result<int> Binder::BindCte(const ast::CommonTableExpr& cte, bool recursive, con
     const auto& select = cte.query->As<ast::SelectStmt>();
     bool may_recurse =
         recursive && select.set_op == ast::SetOp::kUnion && select.operands.size() >= 2;
-    if (may_recurse) {
-      CELLAR_TRY_ASSIGN(query, BindRecursive(cte, select, outer));
-    } else {
-      CELLAR_TRY_ASSIGN(query, BindSelect(select, outer));
-    }
+    const auto bind = [&]() -> Result<BoundQuery> {
+      if (may_recurse) return BindRecursive(cte, select, outer);
+      if (!recursive) return BindSelect(select, outer);
+      CteName self;
+      self.name = cte.name;
+      self.is_work_table = self.no_union = true;
+      cte_names_.push_back(std::move(self));
+      Result<BoundQuery> bound = BindSelect(select, outer);
+      cte_names_.pop_back();
+      return bound;
+    };
+    CELLAR_TRY_ASSIGN(query, bind());
     out.inlinable =
-        cte.materialize != ast::CteMaterialize::kAlways && !ContainsVolatile(query.root.get());
+        cte.materialize != ast::CteMaterialize::kAlways && !ContainsVolatile(s_, *query.root);
   } else {
-    if (outer != nullptr) {
+    if (outer != nullptr || query_depth_ > 1 || view_depth_ > 0) {
       return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
                       "WITH clause containing a data-modifying statement must be at the top level")
           .WithLocation(cte.location);
     }
     out.modifying = true;
+    query_depth_ += 2;
     CELLAR_TRY_ASSIGN(query, BindStatement(*cte.query, nullptr));
+    query_depth_ -= 2;
   }
   if (cte.columns.size() > query.columns.size()) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidColumnReference,
@@ -393,6 +402,7 @@ Result<BoundQuery> Binder::BindRecursive(const ast::CommonTableExpr& cte,
   int work_table = s_.work_tables++;
   bool referenced = false;
   BoundQuery out;
+  recursion_places_.push_back("");
   for (size_t q = 0; q < n; ++q) {
     bool last = q + 1 == n;
     if (last) {
@@ -402,23 +412,40 @@ Result<BoundQuery> Binder::BindRecursive(const ast::CommonTableExpr& cte,
       name.is_work_table = true;
       name.work_table = work_table;
       name.referenced = &referenced;
+      name.recursion = recursion_places_.size() - 1;
       for (size_t i = 0; i < inputs[0].columns.size(); ++i) {
         QueryColumn column = inputs[0].columns[i];
         if (i < cte.columns.size()) column.name = cte.columns[i];
-        column.record = nullptr;
         name.columns.push_back(std::move(column));
       }
+      cte_names_.push_back(std::move(name));
+    } else {
+      CteName name;
+      name.name = cte.name;
+      name.is_work_table = name.too_early = true;
       cte_names_.push_back(std::move(name));
     }
     CELLAR_TRY_ASSIGN(BoundQuery query,
                       BindSelect(*select.operands[q], outer, /*resolve_unknowns=*/q == 0));
-    if (last) cte_names_.pop_back();
+    cte_names_.pop_back();
     if (!inputs.empty() && query.columns.size() != inputs[0].columns.size()) {
       return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
                       "each UNION query must have the same number of columns")
           .WithLocation(select.operands[q]->location);
     }
     inputs.push_back(std::move(query));
+  }
+  recursion_places_.pop_back();
+  if (referenced) {
+    const std::string_view clause = !select.order_by.empty()   ? "ORDER BY"
+                                    : select.offset != nullptr ? "OFFSET"
+                                    : select.limit != nullptr  ? "LIMIT"
+                                    : !select.locking.empty()  ? "FOR UPDATE/SHARE"
+                                                               : "";
+    if (!clause.empty()) {
+      return UnsupportedError("{} in a recursive query is not implemented", clause)
+          .WithLocation(select.location);
+    }
   }
   std::vector<std::vector<int>> ids;
   for (size_t q = 0; q < n; ++q) {
@@ -450,9 +477,10 @@ Result<BoundQuery> Binder::BindRecursive(const ast::CommonTableExpr& cte,
     ColumnInfo info;
     info.name = column.name;
     info.type = s_.column(column.id).type;
+    info.record = s_.column(column.id).record;
     int id = s_.AddColumn(std::move(info));
     out_ids.push_back(id);
-    out.columns.push_back({column.name, id, nullptr});
+    out.columns.push_back({column.name, id});
   }
   if (!referenced) {
     auto append = std::make_unique<LogicalAppend>();

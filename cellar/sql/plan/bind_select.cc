@@ -139,8 +139,10 @@ Result<BoundQuery> Binder::BindSelect(const ast::SelectStmt& select, const Scope
         .WithLocation(select.location);
   }
   size_t visible = cte_names_.size();
+  ++query_depth_;
   if (select.with != nullptr) CELLAR_TRY(BindWith(*select.with, outer));
   Result<BoundQuery> out = BindQueryBody(select, outer, resolve_unknowns);
+  --query_depth_;
   if (select.with != nullptr) {
     cte_names_.erase(cte_names_.begin() + static_cast<long>(visible), cte_names_.end());
   }
@@ -200,7 +202,6 @@ Status Binder::ExpandStar(const ast::ColumnRef& ref, Env& env, std::vector<Targe
     Target target;
     target.name = column.name;
     CELLAR_TRY_ASSIGN(target.expr, ColumnFromScope(column, ref.location));
-    target.record = column.record;
     target.location = ref.location;
     out->push_back(std::move(target));
     return Status();
@@ -243,21 +244,8 @@ Status Binder::BindTargets(const ast::TargetList& targets, Env& env, std::vector
     if (item.expr->kind == ast::NodeKind::kIndirection) {
       // (row).*
       const auto& indirection = item.expr->As<ast::IndirectionExpr>();
-      if (indirection.steps.size() == 1 &&
-          indirection.steps[0].step_kind == ast::IndirectionStep::Kind::kStar) {
-        CELLAR_TRY_ASSIGN(ExprPtr row, BindExpr(*indirection.arg, env));
-        if (row->kind != ExprKind::kRow || row->names.empty()) {
-          return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "type {} is not composite",
-                          FormatType(row->type))
-              .WithLocation(indirection.location);
-        }
-        for (size_t i = 0; i < row->args.size(); ++i) {
-          Target target;
-          target.name = row->names[i];
-          target.expr = std::move(row->args[i]);
-          target.location = item.location;
-          out->push_back(std::move(target));
-        }
+      if (indirection.steps.back().step_kind == ast::IndirectionStep::Kind::kStar) {
+        CELLAR_TRY(ExpandRecord(indirection, env, out));
         continue;
       }
     }
@@ -277,15 +265,15 @@ Status Binder::BindTargets(const ast::TargetList& targets, Env& env, std::vector
 }
 
 Status Binder::ReplaceKeys(ExprPtr* expr, const std::vector<ExprPtr>& keys,
-                           const std::vector<int>& key_ids) {
+                           const std::vector<int>& key_ids, const std::vector<size_t>& order) {
   if ((*expr)->kind == ExprKind::kColumn || (*expr)->kind == ExprKind::kConstant) return Status();
-  for (size_t i = 0; i < keys.size(); ++i) {
+  for (const size_t i : order) {
     if (keys[i]->kind != ExprKind::kColumn && ExprEquals(**expr, *keys[i])) {
       *expr = s_.ColumnExpr(key_ids[i], (*expr)->location);
       return Status();
     }
   }
-  for (ExprPtr& arg : (*expr)->args) CELLAR_TRY(ReplaceKeys(&arg, keys, key_ids));
+  for (ExprPtr& arg : (*expr)->args) CELLAR_TRY(ReplaceKeys(&arg, keys, key_ids, order));
   return Status();
 }
 
@@ -466,11 +454,6 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
     if (expr.kind == ast::NodeKind::kConst) {
       std::optional<int> position = PositionOf(expr);
       if (!position.has_value()) {
-        const auto& constant = expr.As<ast::Const>();
-        if (constant.const_kind == ast::ConstKind::kNull ||
-            constant.const_kind == ast::ConstKind::kBool) {
-          return Status();
-        }
         return SqlError(Code::kInvalid, sqlstate::kSyntaxError, "non-integer constant in {}",
                         clause)
             .WithLocation(expr.location);
@@ -513,8 +496,9 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
   };
 
   // GROUP BY: input columns come before output names.
-  std::vector<std::pair<size_t, size_t>> constant_keys;  // targets, and which key they are
   std::vector<ExprPtr> keys;
+  std::vector<size_t> key_targets;  // the target that each key is; kNoTarget: none
+  constexpr size_t kNoTarget = SIZE_MAX;
   std::vector<std::vector<int>> sets;
   auto add_keys = [&](const ast::Expr& expr) -> Result<std::vector<int>> {
     env.place = Place::kGroupBy;
@@ -544,19 +528,27 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
       CELLAR_TRY_ASSIGN(key, ResolveUnknown(std::move(key)));
     }
     std::vector<int> places;
-    auto add_key = [&](ExprPtr one) {
+    // With grouping sets a key is the target that it names, or the first that is like it: two
+    // targets of one expression may be NULL in different sets.
+    auto add_key = [&](ExprPtr one, size_t named) {
+      if (!select.has_grouping_sets) named = kNoTarget;
+      for (size_t i = 0; i < visible && named == kNoTarget && select.has_grouping_sets; ++i) {
+        if (ExprEquals(*targets[i].expr, *one) && !IsConstant(*one)) named = i;
+      }
       size_t k = 0;
-      while (k < keys.size() && !ExprEquals(*keys[k], *one)) ++k;
+      while (k < keys.size() &&
+             (key_targets[k] != named || (named == kNoTarget && !ExprEquals(*keys[k], *one)))) {
+        ++k;
+      }
       places.push_back(static_cast<int>(k));
-      if (k == keys.size()) keys.push_back(std::move(one));
+      if (k < keys.size()) return;
+      keys.push_back(std::move(one));
+      key_targets.push_back(named);
     };
-    if (key->kind == ExprKind::kRow) {
-      for (ExprPtr& field : key->args) add_key(std::move(field));
+    if (IsRowExpression(*key)) {
+      for (ExprPtr& field : key->args) add_key(std::move(field), kNoTarget);
     } else {
-      const bool constant = IsConstant(*key);
-      add_key(std::move(key));
-      if (constant && target.has_value())
-        constant_keys.emplace_back(*target, static_cast<size_t>(places.back()));
+      add_key(std::move(key), target.value_or(kNoTarget));
     }
     return places;
   };
@@ -574,13 +566,13 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
                                 size_t* index) -> Status {
     std::optional<size_t> found;
     CELLAR_TRY(output_target(expr, clause, true, &found));
-    if (!found.has_value() && !keys.empty()) found = target_like(expr);
+    if (!found.has_value()) found = target_like(expr);
     if (!found.has_value()) {
       env.place = place;
       CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(expr, env));
       CELLAR_TRY_ASSIGN(bound, ResolveUnknown(std::move(bound)));
       for (size_t i = 0; i < targets.size() && !found.has_value(); ++i) {
-        if (ExprEquals(*targets[i].expr, *bound) && !IsVolatile(*bound)) found = i;
+        if (ExprEquals(*targets[i].expr, *bound)) found = i;
       }
       if (!found.has_value()) {
         Target target;
@@ -631,6 +623,12 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
     }
   }
 
+  for (const ScopeItem* item : block.scope.items) {
+    if (!item->work_table || block.aggregates.empty()) continue;
+    return SqlError(Code::kInvalid, "42P19",
+                    "aggregate functions are not allowed in a recursive query's recursive term")
+        .WithLocation(select.location);
+  }
   env.place = Place::kSelect;
   CELLAR_TRY(CheckWindows(select, env));
   CELLAR_TRY(Lock(select, block));
@@ -665,14 +663,17 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
         common = common && std::binary_search(set.begin(), set.end(), static_cast<int>(k));
       }
       if (common) in_all.Add(key->index);
-      if (column) allowed.Add(key->index);
-      if (column && !by_sets) {
+      // A column of an outer query keeps its id for that query.
+      const bool own = column && local.Has(key->index);
+      if (own) allowed.Add(key->index);
+      if (own && !by_sets) {
         key_ids.push_back(key->index);
       } else {
         ColumnInfo info;
         info.name = column ? s_.column(key->index).name : "?column?";
         if (column) info.qualifier = s_.column(key->index).qualifier;
         info.type = key->type;
+        info.record = ShapeOf(*key);
         key_ids.push_back(s_.AddColumn(std::move(info)));
       }
       if (EqualityOperator(key->type) == nullptr && key->type.id != TypeId::kRecord) {
@@ -716,13 +717,17 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
         if (*offset != nullptr) above.push_back(offset);
       }
     }
-    // A constant is the key of its target alone: another like it stays what it is.
-    if (by_sets) {
-      for (const auto& [target, key] : constant_keys)
-        targets[target].expr = s_.ColumnExpr(key_ids[key]);
+    // Keys that are targets are those alone. What else is like several keys means the first target
+    // among them.
+    std::vector<size_t> in_order(keys.size());
+    for (size_t k = 0; k < keys.size(); ++k) in_order[k] = k;
+    std::stable_sort(in_order.begin(), in_order.end(),
+                     [&](size_t a, size_t b) { return key_targets[a] < key_targets[b]; });
+    for (size_t k = 0; k < keys.size(); ++k) {
+      if (key_targets[k] != kNoTarget) targets[key_targets[k]].expr = s_.ColumnExpr(key_ids[k]);
     }
     for (ExprPtr* expr : above) {
-      CELLAR_TRY(ReplaceKeys(expr, keys, key_ids));
+      CELLAR_TRY(ReplaceKeys(expr, keys, key_ids, in_order));
       CELLAR_TRY(CheckUngrouped(**expr, local, with_dependent));
     }
     IdSet used;
@@ -730,6 +735,7 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
     for (int id : dependent) {
       if (used.Has(id) && !allowed.Has(id)) {
         const int place = static_cast<int>(keys.size());
+        in_order.push_back(keys.size());
         keys.push_back(s_.ColumnExpr(id));
         key_ids.push_back(by_sets ? s_.AddColumn(s_.column(id)) : id);
         allowed.Add(id);
@@ -739,7 +745,7 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
     if (by_sets) {
       std::vector<ExprPtr> columns;
       std::vector<std::pair<int, const Expr*>> values;
-      for (size_t k = 0; k < keys.size(); ++k) {
+      for (const size_t k : in_order) {
         if (keys[k]->kind != ExprKind::kColumn) continue;
         columns.push_back(s_.ColumnExpr(key_ids[k]));
         values.emplace_back(keys[k]->index, columns.back().get());
@@ -770,34 +776,47 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
 
   BoundQuery query;
   auto project = std::make_unique<LogicalProject>();
+  // What is volatile and decides neither order nor what is distinct is computed behind the sort,
+  // for rows that LIMIT lets through.
+  auto late = std::make_unique<LogicalProject>();
+  std::vector<bool> is_late(targets.size(), false);
+  if (!order.empty() && (!select.distinct || !select.distinct_on.empty())) {
+    for (size_t i = 0; i < targets.size(); ++i) {
+      is_late[i] = IsVolatile(s_, *targets[i].expr);
+    }
+    for (const OrderItem& item : order) is_late[item.target] = false;
+    for (const size_t target : distinct_on) is_late[target] = false;
+  }
   std::vector<int> target_ids;
   // A column of an outer query gets an id of its own here: an outer join around this query may null
   // it.
   IdSet own;
   AddProduced(*root, &own);
-  auto id_of = [&](ExprPtr expr, const std::string& name) {
-    if (expr->kind == ExprKind::kColumn && own.Has(expr->index)) return expr->index;
-    ColumnInfo info;
-    info.name = name;
-    info.type = expr->type;
+  // Each output column has an id of its own: those above tell them apart, whatever they are made
+  // of.
+  auto id_of = [&](ExprPtr expr, const std::string& name, LogicalProject* in) {
+    if (expr->kind == ExprKind::kColumn && own.Has(expr->index)) {
+      const int id = expr->index;
+      own.Remove(id);
+      return id;
+    }
+    ColumnInfo info = InfoOf(name, *expr);
+    if (expr->kind == ExprKind::kColumn) {
+      const ColumnInfo& of = s_.column(expr->index);
+      info.table_oid = of.table_oid;
+      info.attnum = of.attnum;
+      info.not_null = of.not_null;
+    }
     int id = s_.AddColumn(std::move(info));
-    project->ids.push_back(id);
-    project->exprs.push_back(std::move(expr));
+    in->ids.push_back(id);
+    in->exprs.push_back(std::move(expr));
     return id;
   };
   for (size_t i = 0; i < targets.size(); ++i) {
     Target& target = targets[i];
     QueryColumn column;
     column.name = target.name;
-    if (target.expr->kind == ExprKind::kRow && !target.expr->names.empty()) {
-      auto record = std::make_shared<RecordInfo>();
-      record->names = target.expr->names;
-      for (size_t k = 0; k < target.expr->args.size(); ++k) {
-        record->ids.push_back(id_of(CloneExpr(*target.expr->args[k]), record->names[k]));
-      }
-      column.record = std::move(record);
-    }
-    column.id = id_of(std::move(target.expr), target.name);
+    column.id = id_of(std::move(target.expr), target.name, is_late[i] ? late.get() : project.get());
     target_ids.push_back(column.id);
     if (i < visible) query.columns.push_back(std::move(column));
   }
@@ -845,6 +864,7 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
     sort->keys = std::move(sort_keys);
     root = Wrap(std::move(sort), std::move(root));
   }
+  if (!late->ids.empty()) root = Wrap(std::move(late), std::move(root));
   query.root = std::move(root);
   return query;
 }

@@ -8,10 +8,13 @@ namespace cellar::sql::planning {
 
 Result<BoundQuery> Binder::BindSubquery(const ast::SelectStmt& select, Env& env) {
   Block* block = env.scope->block;
-  if (block == nullptr) return BindSelect(select, env.scope);
+  const auto bind = [&] {
+    return InPlace("a subquery", [&] { return BindSelect(select, env.scope); });
+  };
+  if (block == nullptr) return bind();
   const Place place = std::exchange(block->subquery_place, env.place);
   const bool in_aggregate = std::exchange(block->subquery_in_aggregate, env.in_aggregate);
-  Result<BoundQuery> bound = BindSelect(select, env.scope);
+  Result<BoundQuery> bound = bind();
   block->subquery_place = place;
   block->subquery_in_aggregate = in_aggregate;
   return bound;
@@ -50,7 +53,7 @@ Result<ExprPtr> Binder::BindRowSubLink(const ast::OperatorExpr& op, Env& env) {
   subquery.ids = project->ids;
   subquery.root = Wrap(std::move(project), std::move(query.root));
   out->index = static_cast<int>(s_.subqueries.size());
-  s_.subqueries.push_back(std::move(subquery));
+  s_.AddSubquery(std::move(subquery));
   return out;
 }
 
@@ -77,7 +80,7 @@ Result<ExprPtr> Binder::BindSubLink(const ast::SubLink& link, Env& env, bool neg
     subquery.root = std::move(query.root);
     subquery.ids = std::move(ids);
     out->index = static_cast<int>(s_.subqueries.size());
-    s_.subqueries.push_back(std::move(subquery));
+    s_.AddSubquery(std::move(subquery));
   };
   auto ids_of = [&] {
     std::vector<int> ids;
@@ -89,7 +92,7 @@ Result<ExprPtr> Binder::BindSubLink(const ast::SubLink& link, Env& env, bool neg
     register_query({});
     return negate(std::move(out));
   }
-  size_t wanted = test != nullptr && test->kind == ExprKind::kRow ? test->args.size() : 1;
+  size_t wanted = test != nullptr && IsRowExpression(*test) ? test->args.size() : 1;
   if (query.columns.size() != wanted) {
     if (quantified) {
       return SqlError(Code::kInvalid, sqlstate::kSyntaxError, "subquery has too {} columns",
@@ -108,10 +111,10 @@ Result<ExprPtr> Binder::BindSubLink(const ast::SubLink& link, Env& env, bool neg
       if (!type.array) {
         PLAN_TRY_ASSIGN_AT(out->type, ArrayTypeFor(type), link.location);
       }
+      if (HidesBlanks(type)) out->type.modifier = type.modifier;
     } else {
       out->subplan_kind = SubplanKind::kScalar;
       out->type = type;
-      out->type.modifier = type.modifier;
     }
     register_query(ids_of());
     if (negated) {
@@ -123,7 +126,7 @@ Result<ExprPtr> Binder::BindSubLink(const ast::SubLink& link, Env& env, bool neg
   std::string_view op = link.is_in || link.op.empty() ? std::string_view("=") : link.op.name;
   if (op == "!=") op = "<>";
   bool all = link.sub_kind == ast::SubLinkKind::kAll;
-  if (test->kind == ExprKind::kRow && test->args.size() != 1) {
+  if (IsRowExpression(*test) && test->args.size() != 1) {
     auto row = std::make_unique<Expr>();
     row->kind = ExprKind::kRow;
     row->type = MakeType(TypeId::kRecord);
@@ -161,7 +164,7 @@ Result<ExprPtr> Binder::BindSubLink(const ast::SubLink& link, Env& env, bool neg
     register_query({id});
     return negate(std::move(out));
   }
-  if (test->kind == ExprKind::kRow) test = std::move(test->args[0]);
+  if (IsRowExpression(*test)) test = std::move(test->args[0]);
   int column_id = query.columns[0].id;
   Type types[2] = {test->type, s_.column(column_id).type};
   PLAN_TRY_ASSIGN_AT(ResolvedFunction resolved, ResolveOperator(op, types), link.location);

@@ -171,11 +171,7 @@ Status Binder::BindFrame(const ast::WindowDef& def, Env& env, WindowSpec* spec) 
     IdSet used = IdsOf(s_, *bound);
     for (const ScopeItem* item : env.scope->items) {
       for (const ScopeColumn& column : item->columns) {
-        bool uses = column.id >= 0 && used.Has(column.id);
-        if (column.record != nullptr) {
-          for (int id : column.record->ids) uses = uses || used.Has(id);
-        }
-        if (!uses) continue;
+        if (column.id < 0 || !used.Has(column.id)) continue;
         return SqlError(Code::kInvalid, sqlstate::kInvalidColumnReference,
                         "argument of {} must not contain variables", mode)
             .WithLocation(location);
@@ -202,6 +198,23 @@ Status Binder::CheckWindows(const ast::SelectStmt& select, Env& env) {
   }
   return Status();
 }
+
+namespace {
+
+bool SameWindow(const BoundWindow& a, const BoundWindow& b) {
+  const auto same_offset = [](const ExprPtr& x, const ExprPtr& y) {
+    return (x == nullptr) == (y == nullptr) && (x == nullptr || ExprEquals(*x, *y));
+  };
+  const WindowFrame &f = a.spec.frame, &g = b.spec.frame;
+  return a.call.function == b.call.function && a.call.result == b.call.result &&
+         SameExprs(a.call.args, b.call.args) && SameAggregate(a.call.aggregate, b.call.aggregate) &&
+         SameExprs(a.spec.partition_by, b.spec.partition_by) &&
+         SameKeys(a.spec.order_by, b.spec.order_by) && f.mode == g.mode && f.start == g.start &&
+         f.end == g.end && f.exclusion == g.exclusion &&
+         same_offset(f.start_offset, g.start_offset) && same_offset(f.end_offset, g.end_offset);
+}
+
+}  // namespace
 
 Result<ExprPtr> Binder::BindWindowCall(const ast::FuncCall& call, const std::string& name,
                                        Env& env) {
@@ -294,13 +307,23 @@ Result<ExprPtr> Binder::BindWindowCall(const ast::FuncCall& call, const std::str
         .WithLocation(call.location);
   }
   CELLAR_TRY(BindWindow(*call.over, env, &window.spec));
+  const auto shown_as = [&](int id) -> Result<ExprPtr> {
+    ExprPtr out = s_.ColumnExpr(id, call.location);
+    const Type shown = Plain(out->type);
+    return Coerce(std::move(out), shown, CastContext::kImplicit, -1);
+  };
+  // The same call in a target and in ORDER BY or DISTINCT ON is one column.
+  for (const BoundWindow& known : block.windows) {
+    if (env.place != Place::kSelect && SameWindow(known, window)) return shown_as(known.id);
+  }
   ColumnInfo info;
   info.name = name;
   info.type = window.call.result;
+  if (!window.call.args.empty()) info.record = ShapeOf(*window.call.args[0]);
   window.id = s_.AddColumn(std::move(info));
   int id = window.id;
   block.windows.push_back(std::move(window));
-  return s_.ColumnExpr(id, call.location);
+  return shown_as(id);
 }
 
 }  // namespace cellar::sql::planning

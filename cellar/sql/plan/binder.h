@@ -4,13 +4,16 @@
 // PostgreSQL's SQLSTATEs and messages, and the byte offset of what they complain about.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/sql/expr/blanks.h"
 #include "cellar/sql/expr/collate.h"
 #include "cellar/sql/parser/ast.h"
 #include "cellar/sql/parser/parser.h"
@@ -31,7 +34,6 @@ struct ComputedColumn {
 struct ScopeColumn {
   std::string name;
   int id = -1;
-  std::shared_ptr<const RecordInfo> record;
   bool hidden = false;  // not in *
   // Position in Statement::uses and the column there; -1: no relation's column.
   int use = -1;
@@ -47,13 +49,18 @@ struct ScopeItem {
   std::string schema;  // of a table without an alias: schema.table.column
   std::vector<ScopeColumn> columns;
   bool relation_visible = true;  // by qualified name
+  bool work_table = false;       // of a recursive query
   bool columns_visible = true;   // by plain name, and in *
   bool lateral_only = false;     // a sibling that a lateral item may not use: for the error's hint
   bool scalar_function = false;  // the whole row is its one column
   uint32_t system_oid = 0;       // of a table of pg_catalog itself, not one that is a view
   catalog::TablePtr table;
   LogicalGet* get = nullptr;
-  int use = -1;  // of `table` or the view, in Statement::uses
+  int use = -1;          // of `table` or the view, in Statement::uses
+  bool of_join = false;  // of columns that others hold
+  // The nearest outer join that may make its rows NULL, and on which side of it the relation is.
+  LogicalJoin* nulled_by = nullptr;
+  size_t nulled_side = 0;
 };
 
 // The column of the table itself.
@@ -89,6 +96,7 @@ enum class Place : uint8_t {
   kWindow,
   kFilter,
   kConflictWhere,
+  kOwnFrom,  // FROM of the query whose columns are meant
   kIndexExpression,
   kIndexPredicate,
 };
@@ -152,9 +160,13 @@ struct CteName {
   int work_table = 0;
   std::vector<QueryColumn> columns;
   bool* referenced = nullptr;
+  // Where it may not be named at all: in the terms before, and where there is no UNION.
+  bool too_early = false, no_union = false;
+  size_t recursion = 0;  // its place among recursion_places_
   // To bind it again where a correlated one is named twice.
   const ast::CommonTableExpr* definition = nullptr;
   const Scope* outer = nullptr;
+  bool recursive = false;  // of WITH RECURSIVE
 };
 
 enum class Change : uint8_t { kInsert, kUpdate, kDelete };
@@ -218,6 +230,18 @@ class Binder {
                               const ast::Alias& alias_spec, int location,
                               const catalog::TablePtr& view);
   Result<FromResult> BindCteRef(CteName& cte, const ast::TableRef& ref);
+  // Binds what is a place where the recursive query around it may not be named.
+  template <typename F>
+  auto InPlace(std::string_view place, F&& bind) {
+    std::string_view& now = recursion_places_.back();
+    const std::string_view before = now;
+    if (now.empty()) now = place;
+    auto bound = bind();
+    recursion_places_.back() = before;
+    return bound;
+  }
+  // May a recursive query be named here? Errors: 42P19.
+  Status CheckRecursion(const CteName& name, int location) const;
   Result<ScopeItem*> MakeItem(std::string name, const std::vector<QueryColumn>& columns,
                               const ast::Alias& alias, int location);
   Status ApplyAlias(ScopeItem* item, const ast::Alias& alias, int location);
@@ -263,7 +287,6 @@ class Binder {
   struct Target {
     std::string name;
     ExprPtr expr;
-    std::shared_ptr<const RecordInfo> record;
     const ast::Expr* ast = nullptr;
     int location = -1;
   };
@@ -271,8 +294,9 @@ class Binder {
   Status ExpandStar(const ast::ColumnRef& ref, Env& env, std::vector<Target>* out);
   Status CheckGrouped(const Block& block, const std::vector<ExprPtr*>& exprs,
                       const std::vector<ExprPtr>& keys, const std::vector<int>& key_ids);
+  // `order`: of the keys, where several are alike.
   Status ReplaceKeys(ExprPtr* expr, const std::vector<ExprPtr>& keys,
-                     const std::vector<int>& key_ids);
+                     const std::vector<int>& key_ids, const std::vector<size_t>& order);
   Status CheckUngrouped(const Expr& expr, const IdSet& local, const IdSet& allowed);
   Result<SortKey> MakeSortKey(const ast::SortBy& sort, ExprPtr expr);
   bool NullsFirst(const ast::SortBy& sort, bool descending);
@@ -348,7 +372,6 @@ class Binder {
   Result<ExprPtr> BindConst(const ast::Const& constant);
   Result<ExprPtr> BindColumnRef(const ast::ColumnRef& ref, Env& env);
   Result<ExprPtr> ColumnFromScope(const ScopeColumn& column, int location);
-  Result<ExprPtr> WholeRow(const ScopeItem& item, int location);
   Result<ExprPtr> BindParam(const ast::ParamRef& ref);
   Result<ExprPtr> BindOperator(const ast::OperatorExpr& op, Env& env);
   Result<ExprPtr> MakeOperator(std::string_view op, ExprPtr left, ExprPtr right, int location);
@@ -366,7 +389,8 @@ class Binder {
   Result<ExprPtr> BindMinMax(ExprKind kind, const ast::ExprList& args, std::string_view name,
                              Env& env, int location);
   Result<ExprPtr> BindArray(const ast::ArrayExpr& array, Env& env, Type wanted);
-  Result<ExprPtr> BindIndirection(const ast::IndirectionExpr& expr, Env& env);
+  // `steps`: so many of them.
+  Result<ExprPtr> BindIndirection(const ast::IndirectionExpr& expr, size_t steps, Env& env);
   Result<ExprPtr> BindTypeCast(const ast::TypeCast& cast, Env& env);
   Result<ExprPtr> BindValueFunction(const ast::SqlValueFunction& function, Env& env);
   Result<ExprPtr> BindSubLink(const ast::SubLink& link, Env& env, bool negated);
@@ -374,11 +398,28 @@ class Binder {
   Result<ExprPtr> BindCondition(const ast::Expr& expr, Env& env, std::string_view what);
   Result<ExprPtr> ToBoolean(ExprPtr expr, std::string_view what, int location);
   Result<ExprPtr> Coerce(ExprPtr expr, Type to, CastContext context, int location);
+  // For a comparison, which modifiers do not matter to.
+  Result<ExprPtr> CoerceCompared(ExprPtr expr, Type to);
   Result<ExprPtr> ResolveUnknown(ExprPtr expr);  // unknown becomes text
   Status CoerceCommon(std::vector<ExprPtr*> exprs, std::string_view what, int location,
                       Type* common);
   ExprPtr Fold(ExprPtr expr);
+
+  // bind_record.cc
+  // The row of a relation; NULL where an outer join has none.
+  Result<ExprPtr> WholeRow(const ScopeItem& item, int location);
+  // The id of a column that is NULL where an outer join has no row of the relation.
+  int PresenceOf(const ScopeItem& item);
+  ExprPtr RowOf(const RecordInfo& record, int location) const;
+  // What is known of the fields of a record; null: nothing.
+  std::shared_ptr<const RecordShape> ShapeOf(const Expr& record) const;
+  // What is known of a column that holds this value.
+  ColumnInfo InfoOf(std::string name, const Expr& value) const;
   Result<ExprPtr> FieldOf(ExprPtr row, const std::string& field, int location);
+  // (row).*: all fields, with their names. Errors: 42809 when they are not known.
+  Status ExpandRecord(const ast::IndirectionExpr& expr, Env& env, std::vector<Target>* out);
+  // Expressions of ROW(...) and VALUES: of t.* and (row).* all columns.
+  Status BindList(const ast::ExprList& list, Env& env, std::vector<ExprPtr>* out);
 
   // bind_call.cc
   Result<ExprPtr> BindCall(const ast::FuncCall& call, Env& env);
@@ -420,8 +461,14 @@ class Binder {
 
   Statement& s_;
   const char* stack_start_;
+  // PresenceOf, by join and side.
+  std::map<std::pair<const Logical*, size_t>, int> presence_;
   std::vector<std::unique_ptr<ScopeItem>> items_;
   std::vector<CteName> cte_names_;
+  // Of each recursive query around what is bound, the outermost first: where in it that is, when it
+  // may not be named there. The first is of none.
+  std::vector<std::string_view> recursion_places_{""};
+  int query_depth_ = 0;  // SELECTs and WITH queries around what is bound
   int view_depth_ = 0;
   catalog::TablePtr view_;  // whose text is bound
   // Subqueries whose answer only lets rows through: NULL and false are the same to it.
@@ -443,12 +490,25 @@ const std::string* PlainName(const ast::Expr& expr);
 LogicalPtr Wrap(std::unique_ptr<Logical> node, LogicalPtr child);
 
 bool IsWindowFunction(std::string_view name);
+// Written alike: they give the same, but for volatile functions among their arguments.
+bool SameExprs(const std::vector<ExprPtr>& a, const std::vector<ExprPtr>& b);
+bool SameKeys(const std::vector<SortKey>& a, const std::vector<SortKey>& b);
+bool SameAggregate(const AggregateCall& a, const AggregateCall& b);
 bool AggregatesAllowed(Place place);
 // f(integer, text), for messages.
 std::string Signature(std::string_view name, const std::vector<ExprPtr>& args);
 
 // The type of a column of a set-returning call, polymorphic ones resolved by its arguments.
 Type SetColumnType(const Expr& call, Type declared);
+
+// t.* or (row).*: stands for several expressions in ROW(...) and VALUES.
+bool ExpandsRecord(const ast::Expr& expr);
+// Is one of the list such an expression?
+bool ExpandsRecords(const ast::ExprList& list);
+// ROW(...), not the row of a relation.
+inline bool IsRowExpression(const Expr& expr) {
+  return expr.kind == ExprKind::kRow && expr.names.empty();
+}
 
 // Living columns' positions in `columns`, in ordinal order.
 std::vector<int> LivingColumns(const catalog::TableDescriptor& table);

@@ -81,7 +81,7 @@ Result<Phys> Physical::Build(LogicalPtr node, std::vector<ExprPtr> conditions,
     case LogicalKind::kProject: {
       bool is_volatile = false;
       for (const ExprPtr& expr : node->As<LogicalProject>().exprs) {
-        is_volatile = is_volatile || IsVolatile(*expr);
+        is_volatile = is_volatile || IsVolatile(s_, *expr);
       }
       if (is_volatile) {
         return BuildProject(node->As<LogicalProject>(), std::move(conditions), request);
@@ -323,7 +323,7 @@ Result<Phys> Physical::BuildProject(LogicalProject& project, std::vector<ExprPtr
   for (int id : project.ids) own.Add(id);
   std::vector<ExprPtr> below, above;
   for (ExprPtr& condition : conditions) {
-    bool computed = Expand(IdsOf(s_, *condition)).Intersects(own);
+    bool computed = Expand(IdsOf(s_, *condition)).Intersects(own) || IsVolatile(s_, *condition);
     (computed ? above : below).push_back(std::move(condition));
   }
   Request inner;
@@ -428,7 +428,7 @@ Result<Phys> Physical::BuildAggregate(LogicalAggregate& aggregate,
       if (!keys.Has(id)) own.Add(id);
     }
     bool push = !aggregate.keys.empty() && !used.Intersects(own) && used.Intersects(keys) &&
-                !IsVolatile(*condition);
+                !IsVolatile(s_, *condition);
     (push ? below : above).push_back(std::move(condition));
   }
   Request inner;
@@ -536,10 +536,21 @@ Result<Phys> Physical::SortBy(Phys child, const std::vector<OrderKey>& keys, Exp
   return out;
 }
 
+std::vector<ExprPtr> Physical::TakeVolatile(std::vector<ExprPtr>* conditions) const {
+  std::vector<ExprPtr> out, kept;
+  for (ExprPtr& condition : *conditions) {
+    (IsVolatile(s_, *condition) ? out : kept).push_back(std::move(condition));
+  }
+  *conditions = std::move(kept);
+  return out;
+}
+
 Result<Phys> Physical::BuildSort(LogicalSort& sort, std::vector<ExprPtr> conditions,
                                  const Request& request, ExprPtr top) {
   Request inner;
   inner.needed = Expand(request.needed);
+  std::vector<ExprPtr> above = TakeVolatile(&conditions);
+  for (const ExprPtr& condition : above) inner.needed.AddAll(Expand(IdsOf(s_, *condition)));
   std::vector<OrderKey> keys;
   for (const SortKey& key : sort.keys) {
     if (key.expr->kind != ExprKind::kColumn) return InternalError("sort key is not a column");
@@ -552,15 +563,37 @@ Result<Phys> Physical::BuildSort(LogicalSort& sort, std::vector<ExprPtr> conditi
   inner.limit = request.limit;
   if (s_.context.enable_sort_elision) inner.order = keys;
   CELLAR_TRY_ASSIGN(Phys child, Build(std::move(sort.children[0]), std::move(conditions), inner));
-  if (child.at_most_one) return child;
-  if (s_.context.enable_sort_elision && Satisfies(child.order, keys)) return child;
+  if (child.at_most_one || (s_.context.enable_sort_elision && Satisfies(child.order, keys))) {
+    return AddFilter(std::move(child), std::move(above));
+  }
   // Computed sort columns must exist in the child.
   std::vector<int> cols = child.cols;
   for (const OrderKey& key : keys) {
     if (std::find(cols.begin(), cols.end(), key.id) == cols.end()) cols.push_back(key.id);
   }
   CELLAR_TRY_ASSIGN(child, Exactly(std::move(child), cols));
-  return SortBy(std::move(child), keys, std::move(top));
+  CELLAR_TRY_ASSIGN(child, SortBy(std::move(child), keys, std::move(top)));
+  return AddFilter(std::move(child), std::move(above));
+}
+
+Result<ExprPtr> Physical::RowsBelow(const LogicalLimit& limit) const {
+  if (limit.offset == nullptr) return CloneExpr(*limit.limit);
+  const Type type = MakeType(TypeId::kInt8);
+  if (IsConstant(*limit.limit) && IsConstant(*limit.offset)) {
+    if (limit.offset->constant.is_null()) return CloneExpr(*limit.limit);
+    int64_t sum;
+    if (__builtin_add_overflow(limit.limit->constant.datum().int_value(),
+                               limit.offset->constant.datum().int_value(), &sum)) {
+      sum = INT64_MAX;
+    }
+    return MakeConstant(Value(type, Datum::Int(sum)));
+  }
+  const Type types[2] = {type, type};
+  CELLAR_TRY_ASSIGN(const ResolvedFunction plus, ResolveOperator("+", types));
+  std::vector<ExprPtr> args;
+  args.push_back(CloneExpr(*limit.limit));
+  args.push_back(CloneExpr(*limit.offset));
+  return MakeCall(plus.spec, type, std::move(args));
 }
 
 Result<Phys> Physical::BuildLimit(LogicalLimit& limit, std::vector<ExprPtr> conditions,
@@ -569,6 +602,23 @@ Result<Phys> Physical::BuildLimit(LogicalLimit& limit, std::vector<ExprPtr> cond
   std::optional<double> offset = ConstantCount(limit.offset.get());
   bool has_limit =
       limit.limit != nullptr && !(IsConstant(*limit.limit) && limit.limit->constant.is_null());
+  if (has_limit && limit.ties.empty()) {
+    // Volatile values are computed for no more rows than go on to the limit.
+    bool is_volatile = false;
+    LogicalPtr* below = &limit.children[0];
+    while ((*below)->kind == LogicalKind::kProject) {
+      for (const ExprPtr& expr : (*below)->As<LogicalProject>().exprs) {
+        is_volatile = is_volatile || IsVolatile(s_, *expr);
+      }
+      below = &(*below)->children[0];
+    }
+    if (is_volatile && (*below)->kind != LogicalKind::kLimit) {
+      auto inner = std::make_unique<LogicalLimit>();
+      CELLAR_TRY_ASSIGN(inner->limit, RowsBelow(limit));
+      inner->children.push_back(std::move(*below));
+      *below = std::move(inner);
+    }
+  }
   Request inner;
   inner.needed = Expand(request.needed);
   for (const ExprPtr& condition : conditions) inner.needed.AddAll(Expand(IdsOf(s_, *condition)));
@@ -584,19 +634,7 @@ Result<Phys> Physical::BuildLimit(LogicalLimit& limit, std::vector<ExprPtr> cond
     }
     ExprPtr top;
     if (has_limit && limit.ties.empty()) {
-      top = CloneExpr(*limit.limit);
-      if (limit.offset != nullptr) {
-        Type types[2] = {MakeType(TypeId::kInt8), MakeType(TypeId::kInt8)};
-        CELLAR_TRY_ASSIGN(ResolvedFunction plus, ResolveOperator("+", types));
-        if (count.has_value() && offset.has_value()) {
-          top = MakeConstant(Value(types[0], Datum::Int(static_cast<int64_t>(*count + *offset))));
-        } else {
-          std::vector<ExprPtr> args;
-          args.push_back(std::move(top));
-          args.push_back(CloneExpr(*limit.offset));
-          top = MakeCall(plus.spec, types[0], std::move(args));
-        }
-      }
+      CELLAR_TRY_ASSIGN(top, RowsBelow(limit));
       CELLAR_TRY(Finalize(&top, {}));
     }
     return BuildSort(limit.children[0]->As<LogicalSort>(), {}, inner, std::move(top));
@@ -632,22 +670,23 @@ Result<Phys> Physical::BuildDistinct(LogicalDistinct& distinct, std::vector<Expr
     // Every column decides, so conditions commute with it.
     Request inner;
     inner.order = request.order;
+    std::vector<ExprPtr> above = TakeVolatile(&conditions);
     CELLAR_TRY_ASSIGN(Phys child, BuildExact(std::move(distinct.children[0]), std::move(conditions),
                                              distinct.on, std::move(inner)));
-    if (child.at_most_one) return child;
+    if (child.at_most_one) return AddFilter(std::move(child), std::move(above));
     out.cols = child.cols;
     AddChild(node.get(), &child);
     node->cost += node->rows * kHashBuildCost;
     node->rows = std::max(1.0, node->rows / 2);
     out.node = std::move(node);
     SetOutput(&out);
-    return out;
+    return AddFilter(std::move(out), std::move(above));
   }
   IdSet on;
   for (int id : distinct.on) on.Add(id);
   std::vector<ExprPtr> below, above;
   for (ExprPtr& condition : conditions) {
-    bool push = on.ContainsAll(Expand(IdsOf(s_, *condition))) && !IsVolatile(*condition);
+    bool push = on.ContainsAll(Expand(IdsOf(s_, *condition))) && !IsVolatile(s_, *condition);
     (push ? below : above).push_back(std::move(condition));
   }
   Request inner;

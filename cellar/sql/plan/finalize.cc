@@ -82,8 +82,15 @@ Status Physical::PlanSubquery(int index) {
   std::vector<int> ids = subquery->ids;
   Request request;
   for (int id : ids) request.needed.Add(id);
-  // EXISTS wants one row, a scalar at most two.
-  if (ids.empty()) request.limit = 1;
+  // EXISTS wants one row and none of its values.
+  if (ids.empty()) {
+    request.limit = 1;
+    while (root->kind == LogicalKind::kProject || root->kind == LogicalKind::kSort ||
+           (root->kind == LogicalKind::kDistinct && !root->As<LogicalDistinct>().distinct_on)) {
+      LogicalPtr below = std::move(root->children[0]);
+      root = std::move(below);
+    }
+  }
   Result<Phys> built = ids.empty() ? Build(std::move(root), {}, request)
                                    : BuildExact(std::move(root), {}, ids, request);
   slots_.resize(mark);

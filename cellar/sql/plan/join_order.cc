@@ -250,14 +250,17 @@ Result<Phys> Physical::BuildJoins(LogicalPtr node, std::vector<ExprPtr> conditio
   for (Leaf& leaf : tree.leaves) {
     for (ExprPtr& condition : leaf.on) SubstituteVirtual(&condition);
   }
-  // A leaf without columns (SELECT without FROM) joins to nothing.
+  // A leaf without columns (SELECT without FROM) joins to nothing, but where the others need one
+  // before them.
   if (tree.leaves.size() > 1) {
     std::vector<Leaf> leaves;
+    IdSet columns;
+    for (const Leaf& leaf : tree.leaves) columns.AddAll(leaf.produced);
     for (Leaf& leaf : tree.leaves) {
       bool inner_left = false;
       for (const Leaf& other : tree.leaves) {
-        inner_left = inner_left ||
-                     (&other != &leaf && other.join == JoinKind::kInner && other.tree != nullptr);
+        if (&other == &leaf || other.join != JoinKind::kInner || other.tree == nullptr) continue;
+        inner_left = inner_left || !Expand(FreeIds(s_, *other.tree)).Intersects(columns);
       }
       if (leaf.tree->kind == LogicalKind::kResult && leaf.join == JoinKind::kInner && inner_left) {
         leaf.tree = nullptr;

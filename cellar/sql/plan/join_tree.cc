@@ -9,9 +9,9 @@ namespace cellar::sql::planning {
 namespace {
 
 // A projection whose values may be computed anywhere above.
-bool IsMovable(const LogicalProject& project) {
+bool IsMovable(const Statement& statement, const LogicalProject& project) {
   for (const ExprPtr& expr : project.exprs) {
-    if (IsVolatile(*expr)) return false;
+    if (IsVolatile(statement, *expr)) return false;
   }
   return true;
 }
@@ -91,7 +91,7 @@ void Physical::Flatten(LogicalPtr node, JoinTree* tree) {
     }
     case LogicalKind::kProject: {
       auto& project = node->As<LogicalProject>();
-      if (!IsMovable(project)) break;
+      if (!IsMovable(s_, project)) break;
       Flatten(std::move(project.children[0]), tree);
       for (size_t i = 0; i < project.ids.size(); ++i) {
         NameExpression(project.ids[i], std::move(project.exprs[i]));
@@ -150,6 +150,8 @@ bool Physical::TrySemiJoin(ExprPtr* condition, JoinTree* tree, const IdSet& prod
   Subquery& subquery = s_.subqueries[static_cast<size_t>(subplan->index)];
   if (subquery.root == nullptr || subquery.plan >= 0 || subquery.shared) return false;
   bool any = subplan->subplan_kind == SubplanKind::kAny;
+  // What differs from run to run is asked for each row.
+  if (!any && subquery.is_volatile) return false;
   if (!any && subplan->subplan_kind != SubplanKind::kExists) return false;
   if (any) {
     if (subplan->function->comparison != FunctionSpec::Comparison::kEqual) return false;
@@ -191,7 +193,7 @@ bool Physical::TrySemiJoin(ExprPtr* condition, JoinTree* tree, const IdSet& prod
       switch (next->kind) {
         case LogicalKind::kProject: {
           // For EXISTS the values do not matter.
-          if (!IsMovable(next->As<LogicalProject>())) blocked = true;
+          if (!IsMovable(s_, next->As<LogicalProject>())) blocked = true;
           for (ExprPtr& expr : next->As<LogicalProject>().exprs) {
             if (any && uses_outer(*expr)) blocked = true;
           }
@@ -222,7 +224,7 @@ bool Physical::TrySemiJoin(ExprPtr* condition, JoinTree* tree, const IdSet& prod
       IdSet free = FreeIds(s_, *leaf);
       free.ForEach([&](int id) { blocked = blocked || outer.Has(id) || virtual_.count(id) != 0; });
     }
-    for (ExprPtr* expr : correlated_conditions) blocked = blocked || IsVolatile(**expr);
+    for (ExprPtr* expr : correlated_conditions) blocked = blocked || IsVolatile(s_, **expr);
     if (blocked) return false;
   }
   Leaf leaf;
@@ -406,7 +408,7 @@ Status Physical::EstimateLeaves(JoinTree* tree, const Request& wanted) {
     // A projection over a table hides nothing from a semi join or an outer join's columns that pass
     // through.
     while (leaf.tree->kind == LogicalKind::kProject && leaf.join != JoinKind::kInner &&
-           leaf.join != JoinKind::kLeft && IsMovable(leaf.tree->As<LogicalProject>())) {
+           leaf.join != JoinKind::kLeft && IsMovable(s_, leaf.tree->As<LogicalProject>())) {
       auto& project = leaf.tree->As<LogicalProject>();
       for (size_t i = 0; i < project.ids.size(); ++i) {
         NameExpression(project.ids[i], std::move(project.exprs[i]));

@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include "cellar/sql/expr/record_field.h"
+
 namespace cellar::sql::planning {
 
 Status At(Status status, int location) {
@@ -157,6 +159,29 @@ bool IsVolatile(const Expr& expr) {
   return false;
 }
 
+bool IsVolatile(const Statement& statement, const Expr& expr) {
+  if (expr.kind == ExprKind::kSubplan) {
+    const Subquery& subquery = statement.subqueries[static_cast<size_t>(expr.index)];
+    if (subquery.is_volatile) return true;
+  }
+  if (expr.function != nullptr && expr.function->volatility == Volatility::kVolatile) return true;
+  for (const ExprPtr& arg : expr.args) {
+    if (IsVolatile(statement, *arg)) return true;
+  }
+  return false;
+}
+
+bool ContainsVolatile(const Statement& statement, const Logical& tree) {
+  bool found = tree.kind == LogicalKind::kGet && tree.As<LogicalGet>().lock != RowLock::kNone;
+  // The visitor only reads.
+  ForEachExpr(const_cast<Logical*>(&tree),
+              [&](ExprPtr* expr) { found = found || IsVolatile(statement, **expr); });
+  for (const LogicalPtr& child : tree.children) {
+    found = found || ContainsVolatile(statement, *child);
+  }
+  return found;
+}
+
 namespace {
 
 // NULL in any of `ids` makes the expression NULL.
@@ -224,6 +249,13 @@ void Substitute(ExprPtr* expr, const std::vector<std::pair<int, const Expr*>>& v
     return;
   }
   for (ExprPtr& arg : (*expr)->args) Substitute(&arg, values);
+  // A field of a record that turns out to be ROW(...).
+  if ((*expr)->kind == ExprKind::kCall && (*expr)->function == &RecordFieldFunction() &&
+      (*expr)->args[0]->kind == ExprKind::kRow &&
+      (*expr)->args[2]->constant.datum().int_value() == 0) {
+    const auto position = static_cast<size_t>((*expr)->args[1]->constant.datum().int_value());
+    *expr = MakeFieldOf(std::move((*expr)->args[0]), position, 0, (*expr)->type);
+  }
 }
 
 ExprPtr MakeCall(const FunctionSpec* function, Type type, std::vector<ExprPtr> args) {

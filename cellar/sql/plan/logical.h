@@ -92,6 +92,13 @@ class IdSet {
   std::vector<uint64_t> far_;
 };
 
+// What is known of the fields of a value of type record, before there is one.
+struct RecordShape {
+  std::vector<std::string> names;
+  std::vector<Type> types;
+  std::vector<std::shared_ptr<const RecordShape>> shapes;  // of fields; null: no record, or unknown
+};
+
 // What is known of a column id.
 struct ColumnInfo {
   std::string name;
@@ -100,9 +107,10 @@ struct ColumnInfo {
   uint32_t table_oid = 0;
   int16_t attnum = 0;
   bool not_null = false;  // of the base column; outer joins may still null it
+  std::shared_ptr<const RecordShape> record = nullptr;  // of a record, as far as it is known
 };
 
-// The fields of a composite value, by column id.
+// The columns that hold what a function with several of them returns.
 struct RecordInfo {
   std::vector<std::string> names;
   std::vector<int> ids;
@@ -316,7 +324,6 @@ struct LogicalDelete : Logical {
 struct QueryColumn {
   std::string name;
   int id = -1;
-  std::shared_ptr<const RecordInfo> record;  // a composite value; `id` is the row itself
 };
 struct BoundQuery {
   LogicalPtr root;
@@ -328,6 +335,7 @@ struct Subquery {
   std::vector<int> ids;  // its output
   // More than one expression may name it: it has to stay a subquery.
   bool shared = false;
+  bool is_volatile = false;  // as ContainsVolatile
   // Set when planned:
   int plan = -1;
   std::vector<int> outer_ids;  // what it needs of the outside, and the slots that bring it
@@ -344,6 +352,9 @@ struct Cte {
   int plan = -1;  // position in Plan::ctes once planned
 };
 
+struct Statement;
+bool ContainsVolatile(const Statement& statement, const Logical& tree);
+
 // What one statement accumulates while it is bound and planned.
 struct Statement {
   explicit Statement(PlannerContext& planner_context) : context(planner_context) {}
@@ -351,6 +362,10 @@ struct Statement {
   int AddColumn(ColumnInfo info) {
     columns.push_back(std::move(info));
     return static_cast<int>(columns.size()) - 1;
+  }
+  void AddSubquery(Subquery subquery) {
+    subquery.is_volatile = ContainsVolatile(*this, *subquery.root);
+    subqueries.push_back(std::move(subquery));
   }
   const ColumnInfo& column(int id) const { return columns[static_cast<size_t>(id)]; }
   ExprPtr ColumnExpr(int id, int location = -1) const {
@@ -392,6 +407,10 @@ IdSet FreeIds(const Statement& statement, const Logical& tree);
 void ForEachExpr(Logical* node, const std::function<void(ExprPtr*)>& f);
 bool HasSubplan(const Expr& expr);
 bool IsVolatile(const Expr& expr);
+// The same, with the subqueries that it names.
+bool IsVolatile(const Statement& statement, const Expr& expr);
+// Does anything in the tree give another value each time, or lock rows?
+bool ContainsVolatile(const Statement& statement, const Logical& tree);
 // True when the expression is certainly not true if any of the columns it uses is NULL.
 bool RejectsNulls(const Expr& condition, const IdSet& ids);
 // Splits AND into conjuncts; true constants vanish.
