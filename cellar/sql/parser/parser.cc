@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "cellar/base/check.h"
+#include "cellar/sql/parser/comments.h"
 #include "cellar/sql/parser/own_grammar.h"
+#include "cellar/sql/parser/parser_thread.h"
 #include "cellar/sql/parser/pg_walker.h"
 #include "cellar/sql/parser/scan.h"
 
@@ -111,7 +114,7 @@ Status FromGrammar(const PgQueryError& error, int prefix_characters) {
 class RawParse {
  public:
   explicit RawParse(const std::string& text)
-      : context_(pg_query_enter_memory_context()), result_(pg_query_raw_parse(text.c_str())) {}
+      : context_(EnterContext()), result_(pg_query_raw_parse(text.c_str())) {}
   ~RawParse() {
     if (result_.error != nullptr) pg_query_free_error(result_.error);
     std::free(result_.stderr_buffer);
@@ -124,6 +127,10 @@ class RawParse {
   const ::List* tree() const { return result_.tree; }
 
  private:
+  static ::MemoryContext EnterContext() {
+    ReadyParserThread();
+    return pg_query_enter_memory_context();
+  }
   ::MemoryContext context_;
   PgQueryInternalParsetreeAndError result_;
 };
@@ -202,11 +209,26 @@ Result<std::vector<Statement>> Walk(const RawParse& raw, const std::string& text
   return out;
 }
 
+// As the scanner says it.
+Status OpenComment(std::string_view text, size_t begin, int prefix_characters) {
+  int position = 1 - prefix_characters;
+  for (const char c : text.substr(0, begin)) {
+    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) ++position;
+  }
+  Status status = SqlError(Code::kInvalid, sqlstate::kSyntaxError,
+                           "unterminated /* comment at or near \"{}\"", text.substr(begin));
+  return position > 0 ? std::move(status).WithPosition(position) : std::move(status);
+}
+
 Result<std::vector<Statement>> ParseText(const std::string& text, int prefix) {
   CELLAR_TRY(CheckText(text));
-  RawParse raw(text);
+  size_t open_comment = 0;
+  const std::optional<std::string> blanked = BlankComments(text, &open_comment);
+  if (open_comment != std::string_view::npos) return OpenComment(text, open_comment, prefix);
+  const std::string& scanned = blanked.has_value() ? *blanked : text;
+  RawParse raw(scanned);
   if (raw.error() == nullptr) return Walk(raw, text, prefix, {});
-  std::string known = text;
+  std::string known = scanned;
   std::vector<StandIn> replaced = ReplaceOwnGrammar(&known);
   if (replaced.empty()) return FromGrammar(*raw.error(), prefix);
   RawParse again(known);

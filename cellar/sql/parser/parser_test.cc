@@ -1,6 +1,8 @@
 #include "cellar/sql/parser/parser.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <string>
@@ -267,6 +269,53 @@ TEST(Parser, WorksInManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(good, 1200);
+}
+
+// Each thread that parsed used to take a pthread key, of which a process has 1,024, for good.
+TEST(Parser, ThreadsLeaveNothingBehind) {
+  const long keys = ::sysconf(_SC_THREAD_KEYS_MAX);
+  ASSERT_GT(keys, 0);
+  for (long i = 0; i < keys + 100; ++i) {
+    bool parsed = false;
+    std::thread([&parsed] { parsed = Parse("SELECT 1").ok(); }).join();
+    ASSERT_TRUE(parsed) << i;
+  }
+  pthread_key_t key;
+  ASSERT_EQ(::pthread_key_create(&key, nullptr), 0);
+  ::pthread_key_delete(key);
+}
+
+std::string Times(size_t count, std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < count; ++i) out += text;
+  return out;
+}
+
+// PostgreSQL's scanner alone would take minutes for these.
+TEST(Parser, CommentsCostTheirLength) {
+  constexpr size_t kMany = 200000;
+  const std::string texts[] = {
+      "SELECT " + Times(kMany, "/*") + "x" + Times(kMany, "*/") + " 1 + a.b",
+      "SELECT " + Times(kMany, "/**/") + " 1 + a.b",
+      "SELECT " + Times(kMany, "/*+x*/") + " 1 + a.b",
+      "SELECT '/*' " + Times(kMany, "/*'*/") + " || $$/*$$ -- /*\n" + Times(kMany, "/*\xC3\xA4*/"),
+  };
+  for (const std::string& text : texts) {
+    const Statement statement = One(text);
+    EXPECT_EQ(statement.tag, "SELECT") << text.substr(0, 20);
+  }
+  // Positions count from the beginning of the text as it is, in characters.
+  const std::string prefix = "SELECT /*\xC3\xA4*/" + Times(40, "/*/**/*/");
+  const Status wrong = ErrorOf(prefix + " FROM FROM");
+  EXPECT_EQ(wrong.position(), static_cast<int>(prefix.size()) - 1 + 6 + 1);
+  const Status open = ErrorOf("SELECT 1 " + Times(kMany, "/*"));
+  EXPECT_EQ(open.sqlstate(), "42601");
+  EXPECT_EQ(open.position(), 10);
+  EXPECT_TRUE(open.message().starts_with("unterminated /* comment at or near \"/*/*"));
+  // What only looks like a comment is left alone.
+  const Statement kept = One("SELECT '" + Times(40, "/*-") + "'" + Times(40, "/*-*/"));
+  EXPECT_EQ(kept.ast->As<ast::SelectStmt>().targets[0].expr->As<ast::Const>().text,
+            Times(40, "/*-"));
 }
 
 }  // namespace

@@ -16,23 +16,6 @@ bool IsWordStart(char c) {
 }
 bool IsWordPart(char c) { return IsWordStart(c) || IsDigit(c) || c == '$'; }
 
-// Past the block comment that opens at `pos`; comments nest.
-size_t SkipComment(std::string_view text, size_t pos) {
-  int depth = 0;
-  while (pos + 1 < text.size()) {
-    if (text[pos] == '/' && text[pos + 1] == '*') {
-      ++depth;
-      pos += 2;
-    } else if (text[pos] == '*' && text[pos + 1] == '/') {
-      pos += 2;
-      if (--depth == 0) return pos;
-    } else {
-      ++pos;
-    }
-  }
-  return text.size();
-}
-
 // Ends the literal whose quote is at `pos`.
 ScanToken Quoted(std::string_view text, size_t begin, size_t pos, ScanKind kind, bool escapes) {
   const char quote = text[pos];
@@ -52,6 +35,22 @@ ScanToken Quoted(std::string_view text, size_t begin, size_t pos, ScanKind kind,
 
 }  // namespace
 
+std::optional<size_t> CommentEnd(std::string_view text, size_t pos) {
+  size_t depth = 0;
+  while (pos + 1 < text.size()) {
+    if (text[pos] == '/' && text[pos + 1] == '*') {
+      ++depth;
+      pos += 2;
+    } else if (text[pos] == '*' && text[pos + 1] == '/') {
+      pos += 2;
+      if (--depth == 0) return pos;
+    } else {
+      ++pos;
+    }
+  }
+  return std::nullopt;
+}
+
 bool EqualsWord(std::string_view text, std::string_view lower) {
   return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), [](char a, char b) {
     return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b;
@@ -66,7 +65,7 @@ size_t SkipBlanks(std::string_view text, size_t pos) {
       pos = text.find_first_of("\r\n", pos);
       if (pos == std::string_view::npos) return text.size();
     } else if (text.substr(pos, 2) == "/*") {
-      pos = SkipComment(text, pos);
+      pos = CommentEnd(text, pos).value_or(text.size());
     } else {
       break;
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 namespace cellar::sql {
@@ -24,6 +25,9 @@ struct ScanToken {
 
 // Offset of the next byte that is neither blank nor comment, at or after `pos`.
 size_t SkipBlanks(std::string_view text, size_t pos);
+
+// Behind the block comment that opens at `pos`; comments nest. nullopt: it has no end.
+std::optional<size_t> CommentEnd(std::string_view text, size_t pos);
 
 // The token at or after `pos`; continue at its `end`.
 ScanToken NextToken(std::string_view text, size_t pos);

@@ -208,6 +208,7 @@ Status Binder::CheckStack() const {
 Result<ExprPtr> Binder::BindExpr(const ast::Expr& expr, Env& env) {
   using ast::NodeKind;
   CELLAR_TRY(CheckStack());
+  CELLAR_TRY(s_.CheckCancel());
   switch (expr.kind) {
     case NodeKind::kConst: return BindConst(expr.As<ast::Const>());
     case NodeKind::kColumnRef: return BindColumnRef(expr.As<ast::ColumnRef>(), env);

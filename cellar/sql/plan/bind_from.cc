@@ -124,6 +124,7 @@ Result<Binder::FromResult> Binder::BindFromList(const std::vector<ast::FromItemP
 Result<Binder::FromResult> Binder::BindFromItem(const ast::FromItem& item, const Scope* outer,
                                                 const std::vector<ScopeItem*>& siblings,
                                                 Block* block) {
+  CELLAR_TRY(s_.CheckCancel());
   switch (item.kind) {
     case ast::NodeKind::kTableRef: return BindTableRef(item.As<ast::TableRef>(), outer);
     case ast::NodeKind::kSubqueryRef: {

@@ -134,6 +134,7 @@ Result<SortKey> Binder::MakeSortKey(const ast::SortBy& sort, ExprPtr expr) {
 Result<BoundQuery> Binder::BindSelect(const ast::SelectStmt& select, const Scope* outer,
                                       bool resolve_unknowns) {
   CELLAR_TRY(CheckStack());
+  CELLAR_TRY(s_.CheckCancel());
   if (select.into != nullptr) {
     return SqlError(Code::kInvalid, sqlstate::kSyntaxError, "SELECT ... INTO is not allowed here")
         .WithLocation(select.location);

@@ -63,6 +63,7 @@ bool Physical::Satisfies(const std::vector<OrderKey>& have,
 
 Result<Phys> Physical::Build(LogicalPtr node, std::vector<ExprPtr> conditions,
                              const Request& request) {
+  CELLAR_TRY(s_.CheckCancel());
   for (const ExprPtr& condition : conditions) {
     if (IsFalseOrNullConstant(*condition)) {
       IdSet produced;

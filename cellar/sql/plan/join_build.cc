@@ -9,6 +9,7 @@ Result<Phys> Physical::Construct(JoinTree* tree, const JoinOrder& order, const R
   Phys current;
   std::vector<bool> joined(tree->leaves.size(), false);
   for (size_t step = 0; step < order.steps.size(); ++step) {
+    CELLAR_TRY(s_.CheckCancel());
     const Step& plan = order.steps[step];
     Leaf& leaf = tree->leaves[plan.leaf];
     joined[plan.leaf] = true;

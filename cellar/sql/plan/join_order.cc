@@ -30,13 +30,23 @@ double Physical::OuterDistinct(const JoinTree& tree, int id, double rows) const 
   return std::min(rows, 200.0);
 }
 
-Physical::JoinOrder Physical::Search(const JoinTree& tree, const IdSet& needed, int first,
-                                     bool keep_order, const Request* order) const {
+// Cost: a look at each leaf's own conditions for each pair of leaves.
+Result<Physical::JoinOrder> Physical::Search(const JoinTree& tree, const IdSet& needed, int first,
+                                             bool keep_order, const Request* order) const {
   size_t n = tree.leaves.size();
   JoinOrder out;
   std::vector<bool> joined(n, false);
   IdSet have;
-  std::vector<bool> pool_done(tree.pool.size(), false);
+  // Conditions by leaf and leaves by condition, and of how many leaves a condition still waits for.
+  std::vector<std::vector<size_t>> conditions_of(n);
+  std::vector<size_t> missing(tree.pool.size(), 0);
+  for (size_t c = 0; c < tree.pool.size(); ++c) {
+    for (size_t k = 0; k < n; ++k) {
+      if (!tree.pool[c].ids.Intersects(tree.leaves[k].produced)) continue;
+      conditions_of[k].push_back(c);
+      ++missing[c];
+    }
+  }
   double rows = 0, cost = 0;
 
   struct Candidate {
@@ -48,18 +58,10 @@ Physical::JoinOrder Physical::Search(const JoinTree& tree, const IdSet& needed, 
     const Leaf& leaf = tree.leaves[i];
     Candidate candidate;
     std::vector<const Expr*> conditions;
-    IdSet all = have;
-    all.AddAll(leaf.produced);
-    for (size_t c = 0; c < tree.pool.size(); ++c) {
-      if (pool_done[c] || !tree.pool[c].ids.Intersects(leaf.produced)) continue;
+    for (const size_t c : conditions_of[i]) {
       // All other leaves that it names must be there.
-      IdSet rest = tree.pool[c].ids;
-      rest.RemoveAll(all);
-      bool ready = true;
-      for (size_t k = 0; k < n && ready; ++k) {
-        if (!joined[k] && k != i && rest.Intersects(tree.leaves[k].produced)) ready = false;
-      }
-      if (ready && leaf.join == JoinKind::kInner) conditions.push_back(tree.pool[c].expr.get());
+      if (missing[c] == 1 && leaf.join == JoinKind::kInner)
+        conditions.push_back(tree.pool[c].expr.get());
     }
     for (const ExprPtr& condition : leaf.on) conditions.push_back(condition.get());
     candidate.connected = !conditions.empty() || leaf.lateral;
@@ -148,14 +150,7 @@ Physical::JoinOrder Physical::Search(const JoinTree& tree, const IdSet& needed, 
     cost = candidate.cost;
     if (candidate.method == Method::kHash) out.keeps_order = false;
     out.steps.push_back({i, candidate.method, rows, cost});
-    for (size_t c = 0; c < tree.pool.size(); ++c) {
-      if (pool_done[c]) continue;
-      bool ready = true;
-      for (size_t k = 0; k < n && ready; ++k) {
-        if (!joined[k] && tree.pool[c].ids.Intersects(tree.leaves[k].produced)) ready = false;
-      }
-      if (ready) pool_done[c] = true;
-    }
+    for (const size_t c : conditions_of[i]) --missing[c];
   };
   Candidate start;
   const Leaf& leaf = tree.leaves[static_cast<size_t>(first)];
@@ -175,6 +170,7 @@ Physical::JoinOrder Physical::Search(const JoinTree& tree, const IdSet& needed, 
     Candidate best_candidate;
     for (size_t i = 0; i < n; ++i) {
       if (joined[i] || !have.ContainsAll(tree.leaves[i].depends)) continue;
+      CELLAR_TRY(s_.CheckCancel());
       Candidate candidate = evaluate(i);
       bool better = best < 0;
       if (!better) {
@@ -349,7 +345,9 @@ Result<Phys> Physical::BuildJoins(LogicalPtr node, std::vector<ExprPtr> conditio
       starts.resize(std::min<size_t>(starts.size(), 2));
     }
     for (size_t start : starts) {
-      try_order(Search(tree, inner.needed, static_cast<int>(start), false, nullptr), false);
+      CELLAR_TRY_ASSIGN(JoinOrder order,
+                        Search(tree, inner.needed, static_cast<int>(start), false, nullptr));
+      try_order(std::move(order), false);
     }
     if (!base_order.empty()) {
       // The relation that could give the order, first.
@@ -363,7 +361,9 @@ Result<Phys> Physical::BuildJoins(LogicalPtr node, std::vector<ExprPtr> conditio
         Request ordered;
         ordered.needed = inner.needed;
         ordered.order = base_order;
-        try_order(Search(tree, inner.needed, static_cast<int>(i), true, &ordered), true);
+        CELLAR_TRY_ASSIGN(JoinOrder order,
+                          Search(tree, inner.needed, static_cast<int>(i), true, &ordered));
+        try_order(std::move(order), true);
       }
     }
     if (!have_best) return InternalError("planner found no join order");

@@ -390,6 +390,7 @@ Status Physical::EstimateLeaves(JoinTree* tree, const Request& wanted) {
   IdSet others;
   for (const Leaf& leaf : tree->leaves) others.AddAll(leaf.produced);
   for (Leaf& leaf : tree->leaves) {
+    CELLAR_TRY(s_.CheckCancel());
     // Filters directly over a table become its conditions; ones with subqueries may be joins
     // themselves.
     auto plain_filter = [](const Logical& node) {

@@ -374,6 +374,16 @@ struct Statement {
     return expr;
   }
 
+  // Asked wherever work goes on with the size of the statement: at each expression and FROM item,
+  // at each step of the search for a join order. Errors: those of the session's token.
+  Status CheckCancel() {
+    const bool polls =
+        ++steps % kStepsPerPoll == 0 && context.fold != nullptr && context.fold->cancel != nullptr;
+    return polls ? context.fold->cancel->Check() : Status();
+  }
+
+  static constexpr uint32_t kStepsPerPoll = 64;
+  uint32_t steps = 0;
   PlannerContext& context;
   std::vector<ColumnInfo> columns;
   std::vector<Subquery> subqueries;

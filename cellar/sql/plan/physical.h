@@ -253,8 +253,8 @@ class Physical {
   void Strengthen(JoinTree* tree);
   void Distribute(JoinTree* tree);
   Status EstimateLeaves(JoinTree* tree, const Request& needed);
-  JoinOrder Search(const JoinTree& tree, const IdSet& needed, int first, bool keep_order,
-                   const Request* order) const;
+  Result<JoinOrder> Search(const JoinTree& tree, const IdSet& needed, int first, bool keep_order,
+                           const Request* order) const;
   // Values of a column of what has been joined, `rows` rows.
   double OuterDistinct(const JoinTree& tree, int id, double rows) const;
   Result<Phys> Construct(JoinTree* tree, const JoinOrder& order, const Request& request);
