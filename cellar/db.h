@@ -10,6 +10,14 @@
 // Nothing here throws: failures are Status values (cellar/base/status.h) that carry PostgreSQL's
 // message, detail, hint and SQLSTATE. A Database is for all threads, a Connection and what comes
 // from it for one thread at a time.
+//
+// The program's own code that a call runs (what Load and on_notice are given) may not use the
+// connection that runs it: such calls answer 55000, but for Rows whose rows are in memory. What it
+// throws ends the statement as an error does, is rolled back with it, and leaves the call.
+//
+// Objects may go in any order. The store closes when its Database, its connections and its
+// TableStores have all gone; statements, rows and transactions of a connection that has gone answer
+// 08003, and so does what was moved from.
 #pragma once
 
 #include <concepts>
@@ -28,6 +36,7 @@
 
 #include "cellar/base/status.h"
 #include "cellar/types/batch.h"
+#include "cellar/types/narrow.h"
 #include "cellar/types/type.h"
 
 namespace cellar {
@@ -67,14 +76,14 @@ class Database {
   // process has it open; kUnsupported for a store of a newer version; kCorruption.
   static Result<std::unique_ptr<Database>> Open(const std::string& directory,
                                                 const OpenOptions& options = {});
-  ~Database();  // after its connections
+  ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
   // Cost: microseconds; connections are many as threads are many. Errors: 3D000 unknown database.
   Result<std::unique_ptr<Connection>> Connect(const ConnectOptions& options = {});
-  // The tables without SQL, as the role options.user sees them: include cellar/table.h. Must not
-  // outlive the database. on_notice is of no use here. Cost and errors as Connect's.
+  // The tables without SQL, as the role options.user sees them: include cellar/table.h. on_notice
+  // is of no use here. Cost and errors as Connect's.
   Result<std::unique_ptr<TableStore>> Tables(const ConnectOptions& options = {});
   // Running statements stop with 57P01, and so do later ones. From any thread.
   void Shutdown();
@@ -83,7 +92,30 @@ class Database {
 
  private:
   Database();
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
+};
+
+// A statement's text, or a table's name in one, borrowed for the call it is given to. Of a null
+// pointer the call answers 22004.
+class SqlText {
+ public:
+  template <typename T>
+  requires(std::convertible_to<const T&, std::string_view> && !std::same_as<T, SqlText>)
+      SqlText(const T& text) {  // NOLINT: implicit by design
+    if constexpr (std::is_pointer_v<T>) {
+      if (text == nullptr) return;
+    }
+    if constexpr (!std::is_null_pointer_v<T>) {
+      text_ = std::string_view(text);
+      given_ = true;
+    }
+  }
+  bool given() const { return given_; }
+  std::string_view view() const { return text_; }
+
+ private:
+  std::string_view text_;
+  bool given_ = false;
 };
 
 // A value for a parameter. Text and bytes are borrowed for the call it is given to. It becomes the
@@ -106,12 +138,18 @@ class Param {
   Param(T value) : kind_(Kind::kDouble), double_(static_cast<double>(value)) {}  // NOLINT
   Param(std::string_view text) : kind_(Kind::kText), bytes_(text) {}             // NOLINT
   Param(const std::string& text) : kind_(Kind::kText), bytes_(text) {}           // NOLINT
-  Param(const char* text) : kind_(Kind::kText), bytes_(text) {}                  // NOLINT
+  // A null pointer is NULL.
+  Param(const char* text) {  // NOLINT
+    if (text == nullptr) return;
+    kind_ = Kind::kText;
+    bytes_ = text;
+  }
   // A bytea, or the 16 bytes of a uuid.
   Param(std::span<const std::byte> bytes)  // NOLINT
       : kind_(Kind::kBytes), bytes_(reinterpret_cast<const char*>(bytes.data()), bytes.size()) {}
+  // Not inlined: under the address sanitizer g++ 12 takes an empty optional for one that is used.
   template <typename T>
-  Param(const std::optional<T>& value) {  // NOLINT
+  [[gnu::noinline]] Param(const std::optional<T>& value) {  // NOLINT
     if (value.has_value()) *this = Param(*value);
   }
 
@@ -142,46 +180,59 @@ inline constexpr bool kIsOptional<std::optional<T>> = true;
 }  // namespace internal
 
 // The rows of one run, read once, forwards: row by row, or batch by batch. Destroying it ends the
-// run. Running the same statement again ends it too; COMMIT and ROLLBACK leave it an error. Must
-// not outlive its connection.
+// run. Running the same statement again ends it too; COMMIT and ROLLBACK leave it an error.
 class Rows {
  public:
   Rows(Rows&& other) noexcept;
   Rows& operator=(Rows&& other) noexcept;
   ~Rows();
 
-  // Steps to the next row. False after the last one, and after an error: see status().
+  // Steps to the next row. False after the last one, and after an error: see status(). Errors: the
+  // statement's; 57014 after Cancel; 40001 when a table has changed under it, after some of its
+  // rows were handed out (before that it runs again by itself).
   bool Next() {
     if (*live_run_ == run_ && ++row_ < count_) return true;
     return NextRow();
   }
-  const Status& status() const { return status_; }
+  // Why Next returned false; or else what a getter was asked for that there is not: a column that
+  // the rows do not have (42703), a value without a row to take it from (24000), a number that does
+  // not go into the type asked for (22003).
+  const Status& status() const { return status_.ok() ? misuse_ : status_; }
 
-  // The current row's values, columns counted from 0. A NULL reads as 0, false or empty. A value of
-  // another type is converted as far as it goes (text "12" is 12), never an error.
-  bool IsNull(size_t column) const { return batch().column(column).IsNull(row_); }
-  int64_t GetInt(size_t column) const {
-    const ColumnVector& values = batch().column(column);
-    if (values.physical() == Physical::kInt64) return values.ints()[row_];
-    return ConvertToInt(column);
+  // The current row's values, columns counted from 0. A NULL reads as 0, false or empty, and so
+  // does what there is not: see status(). A value of another type is converted as far as it goes
+  // (text "12" is 12), never an error: to the nearest number where it is out of range.
+  bool IsNull(size_t column) const {
+    const ColumnVector* values = At(column);
+    return values == nullptr || values->IsNull(row_);
   }
+  // bool: 0 or 1. date: days since 2000-01-01. timestamp, timestamptz: microseconds since
+  // 2000-01-01 00:00, of timestamptz in UTC; infinities are the greatest and the least number.
+  // time, timetz: microseconds since midnight, of timetz in its own zone. interval: microseconds,
+  // days of 24 hours and months of 30 days. oid and reg types: the oid.
+  int64_t GetInt(size_t column) const {
+    const ColumnVector* values = At(column);
+    if (values == nullptr || values->IsNull(row_)) return 0;
+    if (values->physical() == Physical::kInt64) return values->ints()[row_];
+    return ConvertToInt(*values);
+  }
+  // In the same units.
   double GetDouble(size_t column) const {
-    const ColumnVector& values = batch().column(column);
-    if (values.physical() == Physical::kDouble) return values.doubles()[row_];
-    return ConvertToDouble(column);
+    const ColumnVector* values = At(column);
+    if (values == nullptr || values->IsNull(row_)) return 0;
+    if (values->physical() == Physical::kDouble) return values->doubles()[row_];
+    return ConvertToDouble(*values);
   }
   bool GetBool(size_t column) const { return GetInt(column) != 0; }
-  // Of text types; empty for others. Valid until the next call of Next.
-  std::string_view GetText(size_t column) const { return GetBytes(column); }
+  // Any value, as ToString shows it. Valid until the next call of Next. Cost: none for text, which
+  // is borrowed where it lies.
+  std::string_view GetText(size_t column) const;
   // Of text types, bytea and uuid (16 bytes); empty for others. Valid until the next call of Next.
-  std::string_view GetBytes(size_t column) const {
-    const ColumnVector& values = batch().column(column);
-    return values.physical() == Physical::kBytes ? values.bytes()[row_] : std::string_view();
-  }
+  std::string_view GetBytes(size_t column) const;
   // Any value as psql shows it, in the connection's DateStyle and TimeZone; empty for NULL.
   std::string ToString(size_t column) const;
   // bool, an integer, double, std::string (ToString), std::string_view (GetText), or an optional of
-  // these, empty for NULL.
+  // these, empty for NULL. An integer that has no such value: the nearest that it has.
   template <typename T>
   T Get(size_t column) const;
 
@@ -190,28 +241,47 @@ class Rows {
   const RowBatch* NextBatch();
 
   const std::vector<Column>& columns() const;
-  // Rows inserted, updated or deleted, or read so far.
+  // Rows inserted, updated or deleted, or read so far. 0 once the statement has been run again.
   uint64_t affected() const;
 
  private:
   friend class Statement;
   friend class Connection;
+  struct Shown {
+    uint64_t row = 0;  // counted from 1; 0: none
+    std::string text;
+  };
+
   Rows(std::shared_ptr<internal::StatementState> state, uint64_t run);
-  const RowBatch& batch() const { return **batch_; }
+  // Null, and remembers why: there is no such value.
+  const ColumnVector* At(size_t column) const {
+    if (row_ < count_ && *live_run_ == run_) {
+      const RowBatch& rows = **batch_;
+      if (column < rows.num_columns()) return &rows.column(column);
+    }
+    return NoValue(column);
+  }
+  const ColumnVector* NoValue(size_t column) const;
+  void NoteOutOfRange(size_t column) const;
   bool NextRow();
   bool Advance();
-  int64_t ConvertToInt(size_t column) const;
-  double ConvertToDouble(size_t column) const;
+  static int64_t ConvertToInt(const ColumnVector& values, size_t row);
+  static double ConvertToDouble(const ColumnVector& values, size_t row);
+  int64_t ConvertToInt(const ColumnVector& values) const { return ConvertToInt(values, row_); }
+  double ConvertToDouble(const ColumnVector& values) const { return ConvertToDouble(values, row_); }
 
-  std::shared_ptr<internal::StatementState> state_;
+  std::shared_ptr<internal::StatementState> state_;  // null: moved from
   uint64_t run_ = 0;
   const uint64_t* live_run_;      // in the statement: the run that it is at
   const RowBatch* const* batch_;  // in the statement: it may have to move the rows meanwhile
   size_t row_ = SIZE_MAX, count_ = 0;
+  uint64_t passed_ = 0;  // rows of batches before this one
   Status status_;
+  mutable Status misuse_;
+  mutable std::vector<Shown> shown_;  // by column: texts that GetText has handed out
 };
 
-// A statement parsed and planned once and run many times. Must not outlive its connection.
+// A statement parsed and planned once and run many times.
 class Statement {
  public:
   Statement(Statement&&) noexcept;
@@ -260,6 +330,9 @@ class Statement {
 // Rows on their way into a table: see Connection::Load.
 class Loader {
  public:
+  Loader(const Loader&) = delete;  // lives as long as the call that it is given to
+  Loader& operator=(const Loader&) = delete;
+
   // One row, a value for each column. Errors: as Statement::Execute's for its parameters.
   template <typename... Args>
   Status Add(const Args&... args) {
@@ -278,8 +351,7 @@ class Loader {
 // Begins when made (Connection::Begin), rolls back when destroyed without Commit.
 class Transaction {
  public:
-  Transaction(Transaction&& other) noexcept
-      : connection_(std::exchange(other.connection_, nullptr)) {}
+  Transaction(Transaction&& other) noexcept = default;
   Transaction& operator=(Transaction&&) = delete;
   ~Transaction();
 
@@ -289,12 +361,14 @@ class Transaction {
 
  private:
   friend class Connection;
-  explicit Transaction(Connection* connection) : connection_(connection) {}
-  Connection* connection_;
+  Transaction(std::shared_ptr<internal::ConnectionState> connection, uint64_t number)
+      : connection_(std::move(connection)), number_(number) {}
+  std::shared_ptr<internal::ConnectionState> connection_;  // null: it has ended
+  uint64_t number_;                                        // among the connection's
 };
 
 // One conversation with the database: a transaction at a time, settings, temporary tables. One
-// thread at a time, apart from Cancel. Must not outlive its Database.
+// thread at a time, apart from Cancel.
 class Connection {
  public:
   ~Connection();  // rolls back
@@ -302,28 +376,29 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   // One statement; see Statement::Query and Execute. Its plan is kept for the next call with the
-  // same text.
+  // same text. Tables that change meanwhile are no error: what has handed out no rows runs again,
+  // within a transaction when all of it does (40001).
   template <typename... Args>
-  Result<Rows> Query(std::string_view sql, const Args&... args) {
+  Result<Rows> Query(SqlText sql, const Args&... args) {
     return RunQuery(sql, std::initializer_list<Param>{Param(args)...});
   }
   template <typename... Args>
-  Result<uint64_t> Execute(std::string_view sql, const Args&... args) {
+  Result<uint64_t> Execute(SqlText sql, const Args&... args) {
     return RunExecute(sql, std::initializer_list<Param>{Param(args)...});
   }
-  Result<Rows> RunQuery(std::string_view sql, std::span<const Param> parameters);
-  Result<Rows> RunQuery(std::string_view sql, std::initializer_list<Param> parameters) {
+  Result<Rows> RunQuery(SqlText sql, std::span<const Param> parameters);
+  Result<Rows> RunQuery(SqlText sql, std::initializer_list<Param> parameters) {
     return RunQuery(sql, std::span<const Param>(parameters.begin(), parameters.size()));
   }
-  Result<uint64_t> RunExecute(std::string_view sql, std::span<const Param> parameters);
-  Result<uint64_t> RunExecute(std::string_view sql, std::initializer_list<Param> parameters) {
+  Result<uint64_t> RunExecute(SqlText sql, std::span<const Param> parameters);
+  Result<uint64_t> RunExecute(SqlText sql, std::initializer_list<Param> parameters) {
     return RunExecute(sql, std::span<const Param>(parameters.begin(), parameters.size()));
   }
   // Several statements separated by semicolons, without parameters: one transaction unless they say
   // otherwise. Rows are dropped.
-  Status ExecuteScript(std::string_view sql);
+  Status ExecuteScript(SqlText sql);
   // `types` declares parameters, the first ones; the rest is inferred.
-  Result<Statement> Prepare(std::string_view sql, std::span<const Type> types = {});
+  Result<Statement> Prepare(SqlText sql, std::span<const Type> types = {});
 
   // Serializable; 25001 within a transaction.
   Result<Transaction> Begin();
@@ -335,11 +410,15 @@ class Connection {
 
   // Many rows into a table, atomically, in the way of COPY: the fastest way in. `fill` adds some
   // rows (a few hundred at a time are good) and returns false when there are no more; its error
-  // ends the load. No columns: all. Returns the number of rows.
-  Result<uint64_t> Load(std::string_view table, std::span<const std::string> columns,
+  // ends the load. No columns: all but generated ones, in the table's order. Rows of a query that
+  // is open on the connection are read into memory first, so that `fill` can step through them.
+  // Returns the number of rows. Errors: 40001 when the table has changed meanwhile: nothing has
+  // been loaded.
+  Result<uint64_t> Load(SqlText table, std::span<const std::string> columns,
                         const std::function<Result<bool>(Loader&)>& fill);
 
-  // Stops the running statement with 57014. From any thread.
+  // Stops the running statement with 57014, and rows that are being read at their next batch,
+  // unless what they come from has been committed. From any thread.
   void Cancel();
 
  private:
@@ -359,7 +438,10 @@ T Rows::Get(size_t column) const {
   } else if constexpr (std::is_same_v<T, bool>) {
     return GetBool(column);
   } else if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(GetInt(column));
+    bool fits = true;
+    const T value = NarrowTo<T>(GetInt(column), &fits);
+    if (!fits) NoteOutOfRange(column);
+    return value;
   } else if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(GetDouble(column));
   } else if constexpr (std::is_same_v<T, std::string_view>) {

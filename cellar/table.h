@@ -51,6 +51,8 @@ class TableTransaction {
   // TableStore::Outcome; 0B000: its idempotency id has committed or was declared aborted.
   virtual Result<uint64_t> Commit() = 0;
   virtual Status Rollback() = 0;
+  // For implementations: whose it is. A call of another store refuses it with 22023.
+  virtual const void* owner() const = 0;
 };
 
 // What calls have in common.
@@ -134,7 +136,7 @@ class Scanner {
     explicit Iterator(Scanner* scan) : scan_(scan), rows_(scan->NextBatch()) {}
     Row operator*() const { return Row(rows_, row_); }
     Iterator& operator++() {
-      if (++row_ == rows_->size()) {
+      if (rows_ != nullptr && ++row_ == rows_->size()) {
         rows_ = scan_->NextBatch();
         row_ = 0;
       }
@@ -245,7 +247,9 @@ class Table {
 
   virtual Result<std::unique_ptr<Scanner>> Scan(const ScanOptions& options) = 0;
 
-  // Rows of this table's schema, or an older one of it.
+  // Rows of this table's schema, or older ones of it: columns are the same ones whatever they are
+  // called by now. Errors: 42703 for a cell of a column that has been dropped, 55000 for one of a
+  // column that has another type by now.
   Result<WriteResult> Put(std::span<const Record> records, const PutOptions& options = {});
   Result<WriteResult> Put(const Record& record, const PutOptions& options = {}) {
     return Put(std::span(&record, 1), options);

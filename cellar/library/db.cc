@@ -1,23 +1,19 @@
-// Database, Connection, Statement and Rows over a session's direct statements.
+// Database, Connection and Transaction over a session.
 #include "cellar/db.h"
 
-#include <charconv>
-#include <cmath>
 #include <random>
 #include <thread>
 
-#include "cellar/base/sqlstate.h"
 #include "cellar/library/library_internal.h"
 #include "cellar/session/tables.h"
 #include "cellar/store/open.h"
-#include "cellar/types/convert.h"
 
 namespace cellar {
 
 namespace {
 
 constexpr int kMaxRetries = 50;
-constexpr size_t kMaxCachedStatements = 256;
+constexpr std::string_view kConnectionDoesNotExist = "08003";
 
 std::string_view SeverityName(session::Severity severity) {
   switch (severity) {
@@ -35,6 +31,10 @@ Status NoCopy() {
       .WithHint("Use Connection::Load, or COPY with a file.");
 }
 
+Status EndedError() {
+  return SqlError(Code::kInvalid, sqlstate::kNoActiveSqlTransaction, "the transaction has ended");
+}
+
 }  // namespace
 
 namespace internal {
@@ -44,8 +44,11 @@ Status LibrarySink::OnRows(const RowBatch&) { return Status(); }
 Status LibrarySink::OnComplete(std::string_view) { return Status(); }
 Status LibrarySink::OnEmptyQuery() { return Status(); }
 Status LibrarySink::OnNotice(const session::Notice& notice) {
-  if (on_notice_) on_notice_(fmt::format("{}: {}", SeverityName(notice.severity), notice.message));
-  return Status();
+  if (!connection_->on_notice) return Status();
+  return CallProgram(connection_, [&] {
+    connection_->on_notice(fmt::format("{}: {}", SeverityName(notice.severity), notice.message));
+    return Status();
+  });
 }
 Status LibrarySink::OnParameter(std::string_view, std::string_view) { return Status(); }
 Status LibrarySink::OnNotification(int32_t, std::string_view, std::string_view) { return Status(); }
@@ -55,28 +58,63 @@ Status LibrarySink::OnCopyOut(int, bool) { return NoCopy(); }
 Status LibrarySink::OnCopyData(std::string_view) { return NoCopy(); }
 Status LibrarySink::OnCopyOutEnd() { return NoCopy(); }
 
-Result<Datum> ToDatum(const Param& value, Type type, const FormatSettings& format, Arena* arena) {
-  if (type.id == TypeId::kInvalid) type = MakeType(TypeId::kText);
-  switch (value.kind()) {
-    case Param::Kind::kNull: return Datum();
-    case Param::Kind::kBool: return ConvertBool(value.int_value() != 0, type, format, arena);
-    case Param::Kind::kInt: return ConvertInt(value.int_value(), type, format, arena);
-    case Param::Kind::kDouble: return ConvertDouble(value.double_value(), type, format, arena);
-    case Param::Kind::kText: {
-      CELLAR_TRY_ASSIGN(Datum parsed, ParseDatum(value.bytes(), type, format, arena));
-      return CopyDatum(parsed, type, arena);
-    }
-    case Param::Kind::kBytes: {
-      CELLAR_TRY_ASSIGN(Datum bytes, ConvertBytes(value.bytes(), type));
-      return CopyDatum(bytes, type, arena);
-    }
+Status ClosedError() {
+  return SqlError(Code::kInvalid, kConnectionDoesNotExist, "the connection is closed");
+}
+
+Status MovedFromError() {
+  return SqlError(Code::kInvalid, kConnectionDoesNotExist,
+                  "nothing is left here: the object has been moved from");
+}
+
+Status ReentryError() {
+  return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                  "the connection is in use")
+      .WithDetail("A function that a call on it runs, or another thread, has used it.")
+      .WithHint("Use another connection.");
+}
+
+Status CheckText(SqlText text) {
+  if (text.given()) return Status();
+  return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed, "the text is a null pointer");
+}
+
+void Close(ConnectionState* state) {
+  state->statements.clear();
+  for (StatementState* statement : state->living) {
+    ++statement->run;
+    statement->direct.reset();
   }
-  return Datum();
+  state->session.reset();  // rolls back
+  state->database.reset();
+}
+
+void Leave(ConnectionState* state) {
+  while (!state->ended_runs.empty()) {
+    const auto [statement, run] = std::move(state->ended_runs.back());
+    state->ended_runs.pop_back();
+    if (statement->run == run && statement->direct != nullptr) (void)statement->direct->End();
+  }
+  const uint64_t ended = std::exchange(state->ended_transaction, 0);
+  if (ended != 0 && ended == state->transactions && state->session != nullptr &&
+      state->session->transaction_status() != 'I') {
+    (void)state->session->ExecuteSimple("ROLLBACK", &state->sink);
+  }
+  if (state->closing) Close(state);
+  state->busy.store(false, std::memory_order_release);
+}
+
+void Recover(ConnectionState* state) {
+  for (StatementState* statement : state->living) {
+    if (statement->direct != nullptr) statement->direct->Abandon();
+  }
+  state->session->Fail();
 }
 
 }  // namespace internal
 
 using internal::ConnectionState;
+using internal::Enter;
 using internal::StatementState;
 
 // ---- Database ----
@@ -85,7 +123,7 @@ struct Database::Impl {
   std::unique_ptr<session::Database> database;
 };
 
-Database::Database() : impl_(std::make_unique<Impl>()) {}
+Database::Database() : impl_(std::make_shared<Impl>()) {}
 Database::~Database() = default;
 
 Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
@@ -106,7 +144,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
 }
 
 Result<std::unique_ptr<Connection>> Database::Connect(const ConnectOptions& options) {
-  auto state = std::make_shared<ConnectionState>(options.on_notice);
+  auto state = std::make_shared<ConnectionState>(impl_, options.on_notice);
   session::SessionOptions session;
   session.user = options.user;
   session.database = options.database;
@@ -121,294 +159,84 @@ Result<std::unique_ptr<TableStore>> Database::Tables(const ConnectOptions& optio
   session.user = options.user;
   session.database = options.database;
   session.settings = options.settings;
-  return session::OpenTables(impl_->database.get(), session);
+  return session::OpenTables(impl_->database.get(), session, impl_);
 }
 
 void Database::Shutdown() { impl_->database->BeginShutdown(); }
-
-// ---- Statement ----
-
-Statement::Statement(std::shared_ptr<StatementState> state) : state_(std::move(state)) {}
-Statement::Statement(Statement&&) noexcept = default;
-Statement& Statement::operator=(Statement&&) noexcept = default;
-Statement::~Statement() = default;
-
-std::span<const Type> Statement::parameter_types() const {
-  return state_->direct->parameter_types();
-}
-const std::vector<Column>& Statement::columns() const { return state_->columns; }
-
-namespace {
-
-Result<std::shared_ptr<StatementState>> MakeStatement(ConnectionState* connection,
-                                                      std::string_view sql,
-                                                      std::span<const Type> types) {
-  auto state = std::make_shared<StatementState>();
-  state->connection = connection;
-  CELLAR_TRY_ASSIGN(state->direct,
-                    session::DirectStatement::Prepare(connection->session.get(), sql, types));
-  for (const session::ResultColumn& column : state->direct->columns())
-    state->columns.push_back({column.name, column.type});
-  return state;
-}
-
-// Starts a run with state->parameters.
-Status Start(StatementState* state) {
-  ++state->run;
-  return state->direct->Start(state->parameters, &state->connection->sink);
-}
-
-Status StartWith(StatementState* state, std::span<const Param> parameters) {
-  const std::span<const Type> types = state->direct->parameter_types();
-  if (types.size() != parameters.size()) {
-    return SqlError(Code::kInvalid, sqlstate::kProtocolViolation,
-                    "{} parameters given, but the statement has {}", parameters.size(),
-                    types.size());
-  }
-  CELLAR_TRY(state->direct->End());  // its parameters may lie in the arena
-  state->arena.Reset();
-  state->parameters.clear();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    Result<Datum> value = internal::ToDatum(parameters[i], types[i],
-                                            state->connection->session->format(), &state->arena);
-    if (!value.ok()) {
-      return std::move(value).status().WithContext(fmt::format("parameter ${}", i + 1));
-    }
-    state->parameters.push_back(*value);
-  }
-  return Start(state);
-}
-
-// The run's rows, dropped.
-Result<uint64_t> Drain(StatementState* state) {
-  while (true) {
-    CELLAR_TRY_ASSIGN(const RowBatch* batch, state->direct->Next());
-    if (batch == nullptr) return state->direct->rows_affected();
-  }
-}
-
-}  // namespace
-
-Result<Rows> Statement::RunQuery(std::span<const Param> parameters) {
-  CELLAR_TRY(StartWith(state_.get(), parameters));
-  return Rows(state_, state_->run);
-}
-
-Result<uint64_t> Statement::RunExecute(std::span<const Param> parameters) {
-  CELLAR_TRY(StartWith(state_.get(), parameters));
-  return Drain(state_.get());
-}
-
-Status Statement::Bind(int index, const Param& value) {
-  const std::span<const Type> types = parameter_types();
-  if (index < 1 || static_cast<size_t>(index) > types.size()) {
-    return SqlError(Code::kInvalid, sqlstate::kUndefinedParameter, "there is no parameter ${}",
-                    index);
-  }
-  StatementState& state = *state_;
-  Type type = types[static_cast<size_t>(index) - 1];
-  if (type.id == TypeId::kInvalid) type = MakeType(TypeId::kText);
-  Arena arena;
-  CELLAR_TRY_ASSIGN(Datum datum,
-                    internal::ToDatum(value, type, state.connection->session->format(), &arena));
-  state.bound.resize(types.size());
-  state.bound[static_cast<size_t>(index) - 1] = Value(type, datum);
-  return Status();
-}
-
-void Statement::ClearBindings() { state_->bound.clear(); }
-
-Result<Rows> Statement::QueryBound() {
-  StatementState& state = *state_;
-  CELLAR_TRY(state.direct->End());
-  state.bound.resize(parameter_types().size());
-  state.arena.Reset();
-  state.parameters.clear();
-  for (const Value& value : state.bound)
-    state.parameters.push_back(CopyDatum(value.datum(), value.type(), &state.arena));
-  CELLAR_TRY(Start(&state));
-  return Rows(state_, state.run);
-}
-
-Result<uint64_t> Statement::ExecuteBound() {
-  CELLAR_TRY_ASSIGN(Rows rows, QueryBound());
-  while (rows.NextBatch() != nullptr) {
-  }
-  CELLAR_TRY(rows.status());
-  return rows.affected();
-}
-
-// ---- Rows ----
-
-Rows::Rows(std::shared_ptr<StatementState> state, uint64_t run)
-    : state_(std::move(state)),
-      run_(run),
-      live_run_(&state_->run),
-      batch_(state_->direct->current()) {}
-
-Rows::Rows(Rows&& other) noexcept
-    : state_(std::move(other.state_)),
-      run_(other.run_),
-      live_run_(other.live_run_),
-      batch_(other.batch_),
-      row_(other.row_),
-      count_(other.count_),
-      status_(std::move(other.status_)) {}
-
-Rows& Rows::operator=(Rows&& other) noexcept {
-  if (this == &other) return *this;
-  if (state_ != nullptr && state_->run == run_) (void)state_->direct->End();
-  state_ = std::move(other.state_);
-  run_ = other.run_;
-  live_run_ = other.live_run_;
-  batch_ = other.batch_;
-  row_ = other.row_;
-  count_ = other.count_;
-  status_ = std::move(other.status_);
-  return *this;
-}
-
-Rows::~Rows() {
-  if (state_ != nullptr && state_->run == run_) (void)state_->direct->End();
-}
-
-const std::vector<Column>& Rows::columns() const { return state_->columns; }
-uint64_t Rows::affected() const { return state_->direct->rows_affected(); }
-
-// Moves to the next batch that has rows.
-bool Rows::Advance() {
-  count_ = 0;
-  row_ = SIZE_MAX;
-  if (!status_.ok()) return false;
-  if (state_->run != run_) {
-    status_ = SqlError(Code::kInvalid, sqlstate::kInvalidCursorState,
-                       "the statement has been run again before all rows were read");
-    return false;
-  }
-  Result<const RowBatch*> batch = state_->direct->Next();
-  if (!batch.ok()) {
-    status_ = std::move(batch).status();
-    return false;
-  }
-  if (*batch == nullptr) return false;
-  count_ = (*batch)->size();
-  return true;
-}
-
-bool Rows::NextRow() {
-  if (!Advance()) return false;
-  row_ = 0;
-  return true;
-}
-
-const RowBatch* Rows::NextBatch() {
-  if (!Advance()) return nullptr;
-  row_ = count_ = 0;  // row by row goes on behind it
-  return *batch_;
-}
-
-int64_t Rows::ConvertToInt(size_t column) const {
-  const ColumnVector& values = batch().column(column);
-  if (values.physical() == Physical::kDouble) {
-    const double value = values.doubles()[row_];
-    if (std::isnan(value)) return 0;
-    if (value >= 0x1p63) return INT64_MAX;
-    if (value < -0x1p63) return INT64_MIN;
-    return static_cast<int64_t>(value);
-  }
-  const std::string text = ToString(column);
-  int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-double Rows::ConvertToDouble(size_t column) const {
-  const ColumnVector& values = batch().column(column);
-  if (values.physical() == Physical::kInt64) return static_cast<double>(values.ints()[row_]);
-  const std::string text = ToString(column);
-  double value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-std::string Rows::ToString(size_t column) const {
-  const ColumnVector& values = batch().column(column);
-  std::string text;
-  if (!values.IsNull(row_))
-    state_->connection->session->AppendText(values.Get(row_), values.type(), &text);
-  return text;
-}
 
 // ---- Connection ----
 
 Connection::Connection(std::shared_ptr<ConnectionState> state) : state_(std::move(state)) {}
 
 Connection::~Connection() {
-  if (state_ != nullptr) state_->statements.clear();  // before the session
+  // Within a call: when that is over.
+  state_->closing = true;
+  if (!state_->busy.exchange(true, std::memory_order_acquire)) internal::Leave(state_.get());
 }
 
-Result<Statement> Connection::Prepare(std::string_view sql, std::span<const Type> types) {
-  CELLAR_TRY_ASSIGN(std::shared_ptr<StatementState> state, MakeStatement(state_.get(), sql, types));
-  return Statement(std::move(state));
+Result<Statement> Connection::Prepare(SqlText sql, std::span<const Type> types) {
+  CELLAR_TRY(internal::CheckText(sql));
+  return Enter(state_, [&]() -> Result<Statement> {
+    CELLAR_TRY_ASSIGN(std::shared_ptr<StatementState> made,
+                      internal::MakeStatement(state_, sql.view(), types));
+    return Statement(std::move(made));
+  });
 }
 
-namespace internal {
-namespace {
-
-// The statement with this text, prepared now or before.
-Result<std::shared_ptr<StatementState>> Find(ConnectionState* connection, std::string_view sql) {
-  std::string text(sql);
-  auto at = connection->statements.find(text);
-  if (at != connection->statements.end()) {
-    // Somebody may be reading its rows still: they keep it, and we take another.
-    if (at->second.use_count() == 1 && !at->second->direct->stale()) return at->second;
-    connection->statements.erase(at);
-  }
-  CELLAR_TRY_ASSIGN(std::shared_ptr<StatementState> state, MakeStatement(connection, sql, {}));
-  if (connection->statements.size() >= kMaxCachedStatements) connection->statements.clear();
-  connection->statements.emplace(std::move(text), state);
-  return state;
+Result<Rows> Connection::RunQuery(SqlText sql, std::span<const Param> parameters) {
+  CELLAR_TRY(internal::CheckText(sql));
+  return Enter(state_, [&]() -> Result<Rows> {
+    CELLAR_TRY_ASSIGN(std::shared_ptr<StatementState> started,
+                      internal::StartText(state_, sql.view(), parameters, false));
+    const uint64_t run = started->run;
+    return Rows(std::move(started), run);
+  });
 }
 
-}  // namespace
-}  // namespace internal
-
-Result<Rows> Connection::RunQuery(std::string_view sql, std::span<const Param> parameters) {
-  CELLAR_TRY_ASSIGN(std::shared_ptr<StatementState> state, internal::Find(state_.get(), sql));
-  CELLAR_TRY(StartWith(state.get(), parameters));
-  const uint64_t run = state->run;
-  return Rows(std::move(state), run);
+Result<uint64_t> Connection::RunExecute(SqlText sql, std::span<const Param> parameters) {
+  CELLAR_TRY(internal::CheckText(sql));
+  return Enter(state_, [&]() -> Result<uint64_t> {
+    CELLAR_TRY_ASSIGN(std::shared_ptr<StatementState> started,
+                      internal::StartText(state_, sql.view(), parameters, true));
+    return internal::Drain(started.get());
+  });
 }
 
-Result<uint64_t> Connection::RunExecute(std::string_view sql, std::span<const Param> parameters) {
-  CELLAR_TRY_ASSIGN(std::shared_ptr<StatementState> state, internal::Find(state_.get(), sql));
-  CELLAR_TRY(StartWith(state.get(), parameters));
-  return Drain(state.get());
-}
-
-Status Connection::ExecuteScript(std::string_view sql) {
-  CELLAR_TRY(session::DirectStatement::Settle(state_->session.get()));
-  return state_->session->ExecuteSimple(sql, &state_->sink);
+Status Connection::ExecuteScript(SqlText sql) {
+  CELLAR_TRY(internal::CheckText(sql));
+  return Enter(state_, [&]() -> Status {
+    CELLAR_TRY(session::DirectStatement::Settle(state_->session.get()));
+    return state_->session->ExecuteSimple(sql.view(), &state_->sink);
+  });
 }
 
 bool Connection::in_transaction() const { return state_->session->transaction_status() != 'I'; }
 
-void Connection::Cancel() { state_->session->Cancel(false); }
+void Connection::Cancel() {
+  state_->cancels.fetch_add(1);
+  state_->session->Cancel(false);
+}
 
 Result<Transaction> Connection::Begin() {
-  if (in_transaction()) {
-    return SqlError(Code::kInvalid, sqlstate::kActiveSqlTransaction,
-                    "there is already a transaction in progress");
-  }
-  CELLAR_TRY(ExecuteScript("BEGIN"));
-  return Transaction(this);
+  return Enter(state_, [&]() -> Result<Transaction> {
+    if (in_transaction()) {
+      return SqlError(Code::kInvalid, sqlstate::kActiveSqlTransaction,
+                      "there is already a transaction in progress");
+    }
+    CELLAR_TRY(session::DirectStatement::Settle(state_->session.get()));
+    CELLAR_TRY(state_->session->ExecuteSimple("BEGIN", &state_->sink));
+    return Transaction(state_, ++state_->transactions);
+  });
 }
 
 Status Connection::Run(const std::function<Status(Connection&)>& body) {
+  if (!body) {
+    return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed, "there is no function to run");
+  }
   std::minstd_rand random(std::random_device{}());
   for (int attempt = 0;; ++attempt) {
     CELLAR_TRY_ASSIGN(Transaction transaction, Begin());
-    Status status = body(*this);
+    Status status = body(*this);  // what it throws rolls back
     status = status.ok() ? transaction.Commit() : std::move(status);
     if (status.code() != Code::kConflict || attempt >= kMaxRetries) return status;
     CELLAR_TRY(transaction.Rollback());
@@ -420,27 +248,40 @@ Status Connection::Run(const std::function<Status(Connection&)>& body) {
 // ---- Transaction ----
 
 Transaction::~Transaction() {
-  if (connection_ != nullptr) (void)Rollback();
+  if (connection_ == nullptr) return;
+  // Within a call on the connection: when that is over.
+  if (connection_->busy.load(std::memory_order_relaxed))
+    connection_->ended_transaction = number_;
+  else
+    (void)Rollback();
 }
 
 Status Transaction::Commit() {
-  if (connection_ == nullptr) return InvalidError("the transaction has ended");
-  Connection& connection = *std::exchange(connection_, nullptr);
-  const char status = connection.state_->session->transaction_status();
-  if (status == 'T') return connection.ExecuteScript("COMMIT");
-  if (status == 'E') {
-    CELLAR_TRY(connection.ExecuteScript("ROLLBACK"));
-    return SqlError(Code::kInvalid, sqlstate::kInFailedSqlTransaction,
-                    "the transaction was rolled back: a statement in it has failed");
-  }
-  return SqlError(Code::kInvalid, sqlstate::kNoActiveSqlTransaction, "the transaction has ended");
+  const std::shared_ptr<ConnectionState> state = std::move(connection_);
+  if (state == nullptr) return EndedError();
+  return Enter(state, [&]() -> Status {
+    if (state->transactions != number_) return EndedError();
+    CELLAR_TRY(session::DirectStatement::Settle(state->session.get()));
+    switch (state->session->transaction_status()) {
+      case 'T': return state->session->ExecuteSimple("COMMIT", &state->sink);
+      case 'E':
+        CELLAR_TRY(state->session->ExecuteSimple("ROLLBACK", &state->sink));
+        return SqlError(Code::kInvalid, sqlstate::kInFailedSqlTransaction,
+                        "the transaction was rolled back: a statement in it has failed");
+      default: return EndedError();
+    }
+  });
 }
 
 Status Transaction::Rollback() {
-  if (connection_ == nullptr) return Status();
-  Connection& connection = *std::exchange(connection_, nullptr);
-  if (!connection.in_transaction()) return Status();
-  return connection.ExecuteScript("ROLLBACK");
+  const std::shared_ptr<ConnectionState> state = std::move(connection_);
+  if (state == nullptr) return Status();
+  if (state->session == nullptr) return Status();  // rolled back when it closed
+  return Enter(state, [&]() -> Status {
+    if (state->transactions != number_ || state->session->transaction_status() == 'I')
+      return Status();
+    return state->session->ExecuteSimple("ROLLBACK", &state->sink);
+  });
 }
 
 std::string_view LibraryVersion() { return CELLAR_VERSION; }

@@ -370,7 +370,7 @@ TEST_F(LibraryTest, ValuesConvertAsFarAsTheyGo) {
   EXPECT_EQ(rows->GetInt(3), 0);
   EXPECT_EQ(rows->Get<std::optional<int>>(3), std::nullopt);
   EXPECT_EQ(rows->Get<std::optional<int>>(4), 7);
-  EXPECT_EQ(rows->GetText(4), "");
+  EXPECT_EQ(rows->GetText(4), "7");
 }
 
 TEST_F(LibraryTest, TheStoreIsOpenOnce) {

@@ -1,5 +1,4 @@
 // Connection::Load: the caller's rows become a binary COPY, block by block as the session asks.
-#include "cellar/base/sqlstate.h"
 #include "cellar/library/library_internal.h"
 
 namespace cellar {
@@ -47,7 +46,8 @@ Status Loader::AddRow(std::span<const Param> values) {
   const size_t row_start = impl.out->size();
   AppendInt16(static_cast<int16_t>(values.size()), impl.out);
   for (size_t i = 0; i < values.size(); ++i) {
-    Result<Datum> value = internal::ToDatum(values[i], impl.types[i], impl.format, &impl.arena);
+    Result<Datum> value =
+        internal::ToDatum(values[i], impl.types[i], impl.format, true, &impl.arena);
     if (!value.ok()) {
       impl.out->resize(row_start);
       return std::move(value).status().WithContext(fmt::format("column {} of a row", i + 1));
@@ -69,8 +69,14 @@ namespace {
 // Answers COPY FROM STDIN with what `fill` writes.
 class LoadSink : public internal::LibrarySink {
  public:
-  explicit LoadSink(std::function<Result<bool>(std::string*)> fill)
-      : LibrarySink(nullptr), fill_(std::move(fill)) {}
+  LoadSink(internal::ConnectionState* connection, std::vector<Type>* types,
+           std::function<Result<bool>(std::string*)> fill)
+      : LibrarySink(connection), types_(types), fill_(std::move(fill)) {}
+  Status OnCopyInColumns(std::span<const session::ResultColumn> columns) override {
+    types_->clear();
+    for (const session::ResultColumn& column : columns) types_->push_back(column.type);
+    return Status();
+  }
   Status OnCopyIn(int, bool) override { return Status(); }
   Result<bool> ReadCopyData(std::string* chunk) override {
     chunk->clear();
@@ -79,7 +85,8 @@ class LoadSink : public internal::LibrarySink {
       chunk->append(kSignature);
       stage_ = Stage::kRows;
     }
-    CELLAR_TRY_ASSIGN(bool more, fill_(chunk));
+    CELLAR_TRY_ASSIGN(bool more, internal::CallProgram(
+                                     connection(), [&]() -> Result<bool> { return fill_(chunk); }));
     if (!more) {
       AppendInt16(-1, chunk);
       stage_ = Stage::kEnd;
@@ -94,6 +101,7 @@ class LoadSink : public internal::LibrarySink {
 
  private:
   enum class Stage { kHeader, kRows, kEnd };
+  std::vector<Type>* types_;
   std::function<Result<bool>(std::string*)> fill_;
   Stage stage_ = Stage::kHeader;
   std::string tag_;
@@ -101,35 +109,39 @@ class LoadSink : public internal::LibrarySink {
 
 }  // namespace
 
-Result<uint64_t> Connection::Load(std::string_view table, std::span<const std::string> columns,
+Result<uint64_t> Connection::Load(SqlText table, std::span<const std::string> columns,
                                   const std::function<Result<bool>(Loader&)>& fill) {
+  CELLAR_TRY(internal::CheckText(table));
+  if (!fill) {
+    return SqlError(Code::kInvalid, sqlstate::kNullValueNotAllowed,
+                    "there is no function to get rows from");
+  }
   std::string names;
   for (const std::string& column : columns) {
     if (!names.empty()) names += ", ";
     names += Quote(column);
   }
-  Loader::Impl impl;
-  impl.format = state_->session->format();
-  {
-    CELLAR_TRY_ASSIGN(Statement probe, Prepare(fmt::format("SELECT {} FROM {}",
-                                                           names.empty() ? "*" : names, table)));
-    for (const Column& column : probe.columns()) impl.types.push_back(column.type);
-  }
-  Loader loader(&impl);
-  LoadSink sink([&](std::string* chunk) -> Result<bool> {
-    impl.out = chunk;
-    return fill(loader);
-  });
-  CELLAR_TRY(session::DirectStatement::Settle(state_->session.get()));
   const std::string copy =
-      names.empty() ? fmt::format("COPY {} FROM STDIN (FORMAT binary)", table)
-                    : fmt::format("COPY {} ({}) FROM STDIN (FORMAT binary)", table, names);
-  CELLAR_TRY(state_->session->ExecuteSimple(copy, &sink));
-  uint64_t rows = 0;
-  for (char c : sink.tag()) {
-    if (c >= '0' && c <= '9') rows = rows * 10 + static_cast<uint64_t>(c - '0');
-  }
-  return rows;
+      names.empty() ? fmt::format("COPY {} FROM STDIN (FORMAT binary)", table.view())
+                    : fmt::format("COPY {} ({}) FROM STDIN (FORMAT binary)", table.view(), names);
+  return internal::Enter(state_, [&]() -> Result<uint64_t> {
+    session::Session* session = state_->session.get();
+    // Rows that `fill` may step through.
+    CELLAR_TRY(session::DirectStatement::Settle(session, true));
+    Loader::Impl impl;
+    impl.format = session->format();
+    Loader loader(&impl);
+    LoadSink sink(state_.get(), &impl.types, [&](std::string* chunk) -> Result<bool> {
+      impl.out = chunk;
+      return fill(loader);
+    });
+    CELLAR_TRY(session->ExecuteSimple(copy, &sink));
+    uint64_t rows = 0;
+    for (char c : sink.tag()) {
+      if (c >= '0' && c <= '9') rows = rows * 10 + static_cast<uint64_t>(c - '0');
+    }
+    return rows;
+  });
 }
 
 }  // namespace cellar

@@ -122,8 +122,9 @@ Status CopyFrom(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& 
     return SqlError(Code::kInvalid, sqlstate::kInsufficientPrivilege,
                     "permission denied: \"{}\" is a system catalog", copy.table.name);
   }
+  const catalog::SnapshotPtr catalog = s.CurrentCatalog();
   catalog::TablePtr table =
-      sql::FindRelation(*s.CurrentCatalog(), s.Scope(), copy.table.schema, copy.table.name);
+      sql::FindRelation(*catalog, s.Scope(), copy.table.schema, copy.table.name);
   if (table == nullptr) {
     return SqlError(Code::kNotFound, sqlstate::kUndefinedTable, "relation \"{}\" does not exist",
                     copy.table.name)
@@ -160,6 +161,7 @@ Status CopyFrom(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& 
                                     target, names, values);
   CELLAR_TRY_ASSIGN(sql::Statement statement, sql::ParseOne(insert));
   sql::PlannerContext context = s.MakePlannerContext(types);
+  context.catalog = catalog;  // of which the columns are
   sql::EvalContext eval;
   Arena arena;
   s.SetUpContext(&eval);
@@ -203,6 +205,9 @@ Status CopyFrom(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& 
   if (copy.has_file) {
     CELLAR_TRY_ASSIGN(file, OpenFile(copy.file, true));
   } else {
+    std::vector<ResultColumn> wanted;
+    for (const CopyColumn& column : copy_columns) wanted.push_back({column.name, column.type});
+    CELLAR_TRY(sink->OnCopyInColumns(wanted));
     CELLAR_TRY(sink->OnCopyIn(static_cast<int>(columns.size()),
                               options.format == CopyOptions::Format::kBinary));
   }
@@ -250,8 +255,10 @@ Status CopyFrom(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& 
   auto run = [&]() -> Status {
     CELLAR_TRY_ASSIGN(std::unique_ptr<sql::Execution> execution,
                       sql::Execution::Open(plan, environment));
+    bool checked = false;
     while (true) {
-      CELLAR_TRY_ASSIGN(const RowBatch* batch, execution->Next());
+      CELLAR_TRY_ASSIGN(const RowBatch* batch,
+                        NextRows(s, plan->tables, execution.get(), &checked));
       if (batch == nullptr) break;
     }
     *rows = execution->rows_affected();
@@ -284,7 +291,7 @@ Status CopyTo(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& op
     std::string names;
     std::string schema = copy.table.schema;
     catalog::TablePtr table =
-        sql::FindRelation(*s.CurrentCatalog(), s.Scope(), copy.table.schema, copy.table.name);
+        sql::FindRelation(*context.catalog, s.Scope(), copy.table.schema, copy.table.name);
     if (table != nullptr && table->kind == catalog::RelationKind::kTable) {
       CELLAR_TRY_ASSIGN(std::vector<const catalog::ColumnDescriptor*> columns,
                         CopyColumns(*table, copy.columns, false));
@@ -353,10 +360,9 @@ Status CopyTo(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& op
     out.clear();
     return Status();
   };
-  bool begun = false;
+  bool begun = false, checked = false;
   while (true) {
-    CELLAR_TRY_ASSIGN(const RowBatch* batch, execution->Next());
-    if (!begun) CELLAR_TRY(CheckStillCurrent(s, plan->tables));
+    CELLAR_TRY_ASSIGN(const RowBatch* batch, NextRows(s, plan->tables, execution.get(), &checked));
     if (!begun) {  // the first batch is there: errors before it need no CopyOut
       begun = true;
       if (file == nullptr) {

@@ -5,6 +5,7 @@
 #include "cellar/session/ddl.h"
 #include "cellar/session/foreign_key_types.h"
 #include "cellar/session/index_parts.h"
+#include "cellar/session/still_current.h"
 #include "cellar/session/storage_parameters.h"
 #include "cellar/session/zones.h"
 #include "cellar/sql/expr/collate.h"
@@ -907,8 +908,10 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
     for (const catalog::ColumnDescriptor& column : made->columns) types.push_back(column.type);
     RowBatch batch;
     CELLAR_TRY(s_.transaction->access->BeginBulk(made));
+    bool checked = false;
     while (true) {
-      CELLAR_TRY_ASSIGN(const RowBatch* from, execution->Next());
+      CELLAR_TRY_ASSIGN(const RowBatch* from,
+                        NextRows(s_, plan->tables, execution.get(), &checked));
       if (from == nullptr) break;
       batch.Reset(types);
       batch.Resize(from->size());

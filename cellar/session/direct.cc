@@ -16,6 +16,7 @@ struct DirectStatement::Impl : public DirectRun {
   // One attempt: the whole of a statement that changes rows, the first batch of a query.
   Status Begin(bool alone);
   Status Finish();
+  void Drop();
   Status Buffer();
   void Register(bool alone);
   void Unregister();
@@ -36,6 +37,7 @@ struct DirectStatement::Impl : public DirectRun {
   bool open = false;         // the execution lives in the session's transaction
   bool implicit = false;     // that transaction is this statement's own
   bool interrupted = false;  // the transaction ended before the run
+  Status lost;               // why the rest of its rows could not be kept for later
 };
 
 namespace {
@@ -71,6 +73,9 @@ class CollectingSink : public ResultSink {
   }
   Status OnCopyIn(int columns, bool binary) override {
     return next_ == nullptr ? NoCopy() : next_->OnCopyIn(columns, binary);
+  }
+  Status OnCopyInColumns(std::span<const ResultColumn> columns) override {
+    return next_ == nullptr ? NoCopy() : next_->OnCopyInColumns(columns);
   }
   Result<bool> ReadCopyData(std::string* chunk) override {
     if (next_ == nullptr) return NoCopy();
@@ -145,8 +150,14 @@ const std::vector<ResultColumn>& DirectStatement::columns() const {
 }
 bool DirectStatement::returns_rows() const { return impl_->prepared->returns_rows; }
 bool DirectStatement::stale() const {
-  return impl_->prepared->plannable &&
-         impl_->prepared->plan_generation != impl_->s->CurrentCatalog()->generation();
+  const Prepared& prepared = *impl_->prepared;
+  // No plan: it was made anew and gave other columns.
+  return prepared.plannable &&
+         (prepared.plan == nullptr ||
+          prepared.plan_generation != impl_->s->CurrentCatalog()->generation());
+}
+uint64_t DirectStatement::CommittedGeneration(Session* session) {
+  return session->impl()->db->catalog->Current()->generation();
 }
 uint64_t DirectStatement::rows_affected() const { return impl_->affected; }
 
@@ -182,13 +193,22 @@ Status DirectStatement::Impl::Finish() {
   return s->Commit(sink);
 }
 
+// Without an end: what the run did is rolled back by whoever calls this.
+void DirectStatement::Impl::Drop() {
+  Unregister();
+  running = false;
+  implicit = false;
+  portal->execution.reset();
+  portal->pending = nullptr;
+  portal->rows.Clear();
+}
+
 Status DirectStatement::Impl::Begin(bool alone) {
   CELLAR_TRY(s->StartPortal(portal.get()));
   const sql::Plan& plan = *prepared->plan;
   if (plan.read_only && !plan.locks_rows) {
     Register(alone);
-    CELLAR_TRY_ASSIGN(portal->pending, portal->execution->Next());
-    CELLAR_TRY(s->CheckStillCurrent(portal.get()));
+    CELLAR_TRY_ASSIGN(portal->pending, s->NextRows(portal.get()));
     running = portal->pending != nullptr;
     return running ? Status() : Finish();
   }
@@ -199,8 +219,7 @@ Status DirectStatement::Impl::Begin(bool alone) {
     portal->materialized = true;
   }
   while (true) {
-    CELLAR_TRY_ASSIGN(const RowBatch* batch, portal->execution->Next());
-    CELLAR_TRY(s->CheckStillCurrent(portal.get()));
+    CELLAR_TRY_ASSIGN(const RowBatch* batch, s->NextRows(portal.get()));
     if (batch == nullptr) break;
     portal->rows.AppendAll(*batch);
   }
@@ -224,11 +243,7 @@ Status DirectStatement::Impl::StartQuery(ResultSink* result_sink) {
     }
     if (status.ok()) status = Begin(alone);
     if (status.ok()) return status;
-    Unregister();
-    running = false;
-    portal->execution.reset();
-    portal->pending = nullptr;
-    portal->rows.Clear();
+    Drop();
     s->Fail();
     if (!alone || !s->RetryAfter(status, attempt)) return s->AddPosition(status, prepared->text);
   }
@@ -251,6 +266,7 @@ Status DirectStatement::Start(std::span<const Datum> parameters, ResultSink* sin
   CELLAR_TRY(Settle(impl.owner));
   impl.sink = sink;
   impl.interrupted = false;
+  impl.lost = Status();
   impl.affected = 0;
   Portal& portal = *impl.portal;
   portal.materialized = false;
@@ -291,6 +307,10 @@ void DirectStatement::Impl::KeepCurrent() {
 
 Result<const RowBatch*> DirectStatement::Impl::NextBatch() {
   if (!running) return nullptr;
+  if (!lost.ok()) {
+    running = false;
+    return lost;
+  }
   if (interrupted) {
     running = false;
     return SqlError(Code::kInvalid, sqlstate::kInvalidCursorState,
@@ -311,8 +331,8 @@ Result<const RowBatch*> DirectStatement::Impl::NextBatch() {
     return &slice;
   }
   if (portal->pending != nullptr) return std::exchange(portal->pending, nullptr);
-  StatementScope scope(s, sink);
-  Result<const RowBatch*> batch = portal->execution->Next();
+  StatementScope scope(s, sink, true);
+  Result<const RowBatch*> batch = s->NextRows(portal.get());
   if (batch.ok() && *batch != nullptr) return batch;
   Status status = batch.ok() ? Finish() : batch.status();
   if (!status.ok()) {
@@ -332,6 +352,31 @@ Status DirectStatement::End() {
   return Status();
 }
 
+Status DirectStatement::Stop() {
+  Impl& impl = *impl_;
+  const bool reads = impl.prepared->plan != nullptr && impl.prepared->plan->read_only &&
+                     !impl.prepared->plan->locks_rows;
+  if (!impl.running || impl.interrupted || !impl.lost.ok() || !(impl.open || reads))
+    return Status();
+  const bool within_transaction = impl.open;
+  impl.current = nullptr;
+  impl.Drop();
+  if (within_transaction) impl.s->Fail();
+  CancelToken cancelled;
+  cancelled.Cancel(CancelToken::Reason::kUser);
+  return cancelled.Check();
+}
+
+void DirectStatement::Abandon() {
+  impl_->current = nullptr;
+  impl_->Drop();
+}
+
+bool DirectStatement::buffered() const {
+  const Impl& impl = *impl_;
+  return !impl.running || impl.interrupted || !impl.lost.ok() || impl.portal->materialized;
+}
+
 Status DirectStatement::Impl::Buffer() {
   KeepCurrent();
   std::vector<Type> types;
@@ -341,7 +386,7 @@ Status DirectStatement::Impl::Buffer() {
   const RowBatch* batch = std::exchange(portal->pending, nullptr);
   while (true) {
     if (batch == nullptr) {
-      CELLAR_TRY_ASSIGN(batch, portal->execution->Next());
+      CELLAR_TRY_ASSIGN(batch, s->NextRows(portal.get()));
     }
     if (batch == nullptr) break;
     portal->rows.AppendAll(*batch);
@@ -357,19 +402,20 @@ Status DirectStatement::Impl::Buffer() {
   return Status();
 }
 
-Status DirectStatement::Settle(Session* session) {
+Status DirectStatement::Settle(Session* session, bool within_blocks) {
   Session::Impl& s = *session->impl();
-  if (s.direct_runs.empty() || s.in_block) return Status();
+  if (s.direct_runs.empty() || (s.in_block && !within_blocks)) return Status();
   Status status;
   std::vector<DirectRun*> runs = s.direct_runs;
   for (DirectRun* run : runs) {
     auto& impl = static_cast<Impl&>(*run);
-    Status kept = impl.Buffer();
-    if (!kept.ok() && status.ok()) status = std::move(kept);
+    impl.lost = impl.Buffer();
     Status finished = impl.Finish();
-    if (!finished.ok() && status.ok()) status = std::move(finished);
-    impl.running = impl.portal->materialized;
+    if (impl.lost.ok()) impl.lost = std::move(finished);
+    impl.running = true;
+    if (status.ok()) status = impl.lost;
   }
+  if (!status.ok()) s.Fail();
   return status;
 }
 

@@ -31,6 +31,9 @@ class DirectStatement {
   // The catalog has changed since it was planned: another preparation may give other columns.
   bool stale() const;
 
+  // Grows with every committed change of the catalog.
+  static uint64_t CommittedGeneration(Session* session);
+
   // Starts a run and ends the one before. The values' bytes are borrowed until the run ends.
   // A statement outside of a transaction block is a transaction of its own: one that changes rows
   // has been committed, and run again after conflicts, when this returns; a query's ends with its
@@ -43,13 +46,21 @@ class DirectStatement {
   const RowBatch* const* current() const;
   // Ends the run, perhaps before its last row. No run: nothing.
   Status End();
+  // Ends the run as a request to cancel it does, with 57014, and fails the transaction block that
+  // it is in. Does nothing when it has ended, or its changes have been committed already.
+  Status Stop();
+  // Forgets the run, whatever it was doing: for whoever caught an exception that came out of it.
+  // The session is failed behind that.
+  void Abandon();
+  // No rows are left, or they have been read into memory: Next does not enter the session.
+  bool buffered() const;
   // Rows inserted, updated or deleted by the last run, or returned so far.
   uint64_t rows_affected() const;
 
-  // Before anything else runs in the session: outside of a transaction block, rows that open runs
-  // have not handed out yet are read into memory. Error: 53200 when they are too many; those runs
-  // have ended then.
-  static Status Settle(Session* session);
+  // Before anything else runs in the session: outside of a transaction block, or within one too,
+  // rows that open runs have not handed out yet are read into memory. Errors: 53200 when they are
+  // too many, those of reading; the runs' own next calls of Next answer the same.
+  static Status Settle(Session* session, bool within_blocks = false);
 
   struct Impl;
 

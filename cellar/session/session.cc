@@ -126,11 +126,14 @@ void SliceBatch(const RowBatch& from, size_t start, size_t end, RowBatch* to) {
   to->SetSize(end - start);
 }
 
-StatementScope::StatementScope(Session::Impl* session, ResultSink* sink) : session_(session) {
+StatementScope::StatementScope(Session::Impl* session, ResultSink* sink, bool goes_on)
+    : session_(session) {
   session->current_sink = sink;
   catalog::ForgetUnreadableMet();
   // A request to cancel that came while nothing was running is for nothing.
-  if (!session->db->shutting_down.load(std::memory_order_relaxed)) session->cancel.Clear();
+  if (!goes_on && !session->db->shutting_down.load(std::memory_order_relaxed)) {
+    session->cancel.Clear();
+  }
   const int64_t timeout = session->settings.hot().statement_timeout_ms;
   if (timeout <= 0) return;
   timed_ = true;
@@ -580,6 +583,9 @@ class WatchingSink : public ResultSink {
   }
   Status OnNotification(int32_t pid, std::string_view channel, std::string_view payload) override {
     return sink_->OnNotification(pid, channel, payload);
+  }
+  Status OnCopyInColumns(std::span<const ResultColumn> columns) override {
+    return sink_->OnCopyInColumns(columns);
   }
   Status OnCopyIn(int columns, bool binary) override { return Touch().OnCopyIn(columns, binary); }
   Result<bool> ReadCopyData(std::string* chunk) override { return Touch().ReadCopyData(chunk); }

@@ -54,6 +54,8 @@ class ResultSink {
   virtual Status OnParameter(std::string_view name, std::string_view value) = 0;
   virtual Status OnNotification(int32_t pid, std::string_view channel,
                                 std::string_view payload) = 0;
+  // Before OnCopyIn: what a row is to consist of.
+  virtual Status OnCopyInColumns(std::span<const ResultColumn>) { return Status(); }
   // COPY FROM STDIN: begins; then the session reads until false (end). A client's CopyFail is an
   // error (57014).
   virtual Status OnCopyIn(int columns, bool binary) = 0;

@@ -290,6 +290,9 @@ struct Session::Impl : public sql::SessionFunctions,
   // snapshot that was read does not lie behind a change. Else 40001. Only commits that write check
   // that by themselves.
   Status CheckStillCurrent(Portal* portal);
+  // The next batch of the portal's execution, checked so. What fails behind a change of a table is
+  // 40001 whatever it met there, so that a statement that has handed out nothing can run again.
+  Result<const RowBatch*> NextRows(Portal* portal);
   Status CheckWritable(std::string_view tag);
   // Work that uses the store outside of the client's transaction flow (sequences).
   sql::NameScope& Scope();
@@ -498,10 +501,11 @@ struct Session::Impl : public sql::SessionFunctions,
 // What a statement of ours returns; empty: no rows. own_statements.cc.
 std::vector<ResultColumn> ColumnsOf(const ast::OwnStmt& statement);
 
-// Arms the statement timeout for the time of one client message.
+// Arms the statement timeout for the time of one client message. `goes_on`: the message continues
+// what an earlier one began, and a request to cancel that came between the two is for it.
 class StatementScope {
  public:
-  StatementScope(Session::Impl* session, ResultSink* sink);
+  StatementScope(Session::Impl* session, ResultSink* sink, bool goes_on = false);
   ~StatementScope();
   StatementScope(const StatementScope&) = delete;
   StatementScope& operator=(const StatementScope&) = delete;

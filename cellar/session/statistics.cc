@@ -11,6 +11,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/session_internal.h"
+#include "cellar/session/still_current.h"
 #include "cellar/session/system_rows.h"
 #include "cellar/table/usage.h"
 
@@ -232,9 +233,12 @@ Status StatisticsService::Gather(const catalog::TablePtr& table,
   Reservoir reservoir;
   RowBatch batch;
   std::vector<size_t> places;
-  while (true) {
-    CELLAR_TRY_ASSIGN(const bool more, reader->Next(&batch));
-    if (!more) break;
+  for (bool checked = false;; checked = true) {
+    const Result<bool> more = reader->Next(&batch);
+    // Behind a change of the table what was met says nothing.
+    if (!more.ok() || !checked) CELLAR_TRY(CheckStillCurrent(*table, reading.get()));
+    CELLAR_TRY(more.status());
+    if (!*more) break;
     places.resize(batch.size());
     for (size_t& place : places) place = reservoir.Next();
     for (size_t c = 0; c < gatherers.size(); ++c) AddColumn(batch.column(c), places, &gatherers[c]);

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
 #include "cellar/session/session_internal.h"
 
@@ -14,7 +15,11 @@ namespace cellar::session {
 inline Status CheckStillCurrent(const catalog::TableDescriptor& table,
                                 kv::Transaction* transaction) {
   if (table.commit_version == catalog::kUncommitted) return Status();
-  return transaction->Require(codec::DescriptorKey(table.id.value), table.commit_version);
+  Status status = transaction->Require(codec::DescriptorKey(table.id.value), table.commit_version);
+  if (status.code() != Code::kConflict) return status;
+  return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
+                  "could not serialize access due to a concurrent change of relation \"{}\"",
+                  table.name);
 }
 
 inline Status CheckStillCurrent(const Session::Impl& s, std::span<const catalog::TablePtr> tables) {
@@ -27,6 +32,18 @@ inline Status CheckStillCurrent(const Session::Impl& s, std::span<const catalog:
     CELLAR_TRY(CheckStillCurrent(*table, s.transaction->kv.get()));
   }
   return Status();
+}
+
+// As Session::Impl::NextRows, of an execution without a portal. *checked is false before the first
+// batch.
+inline Result<const RowBatch*> NextRows(const Session::Impl& s,
+                                        std::span<const catalog::TablePtr> tables,
+                                        sql::Execution* execution, bool* checked) {
+  Result<const RowBatch*> next = execution->Next();
+  if (next.ok() ? *checked : next.status().code() == Code::kConflict) return next;
+  CELLAR_TRY(CheckStillCurrent(s, tables));
+  *checked = true;
+  return next;
 }
 
 }  // namespace cellar::session

@@ -12,9 +12,11 @@
 namespace cellar::session {
 
 // The store as the role options.user sees it, through sessions of its own, which are opened as
-// calls need them and kept for later ones. The database outlives it; it outlives its tables,
-// transactions and scans. Paths reach every database of the store; options.database is where
-// CONNECT is asked for first, and whose settings hold. Errors: those of Session::Open.
-Result<std::unique_ptr<TableStore>> OpenTables(Database* database, const SessionOptions& options);
+// calls need them and kept for later ones. The database outlives it, its tables, transactions and
+// scans, or lives by `keeps`, which they hold. Paths reach every database of the store;
+// options.database is where CONNECT is asked for first, and whose settings hold. Errors: those of
+// Session::Open.
+Result<std::unique_ptr<TableStore>> OpenTables(Database* database, const SessionOptions& options,
+                                               std::shared_ptr<const void> keeps = nullptr);
 
 }  // namespace cellar::session

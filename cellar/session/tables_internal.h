@@ -138,10 +138,12 @@ class Lease {
   Worker* worker_ = nullptr;
 };
 
-class Store : public TableStore {
+// Shared by its tables and transactions, which may outlive whoever opened it.
+class Store : public TableStore, public std::enable_shared_from_this<Store> {
  public:
-  Store(Database* database, SessionOptions options)
-      : database_(database), options_(std::move(options)) {}
+  // `keeps` is what the database lives by, if anything.
+  Store(Database* database, SessionOptions options, std::shared_ptr<const void> keeps = nullptr)
+      : keeps_(std::move(keeps)), database_(database), options_(std::move(options)) {}
 
   Result<std::shared_ptr<cellar::Table>> OpenTable(std::string_view path) override;
   Result<std::unique_ptr<TableTransaction>> Begin(const TableTransactionOptions& options) override;
@@ -156,6 +158,7 @@ class Store : public TableStore {
  private:
   static constexpr size_t kMaxIdleWorkers = 64;
 
+  std::shared_ptr<const void> keeps_;  // first: goes last
   Database* database_;
   SessionOptions options_;
   bool direct_ = true;
@@ -165,23 +168,25 @@ class Store : public TableStore {
 
 class TransactionImpl : public TableTransaction {
  public:
-  TransactionImpl(Store* store, std::unique_ptr<Worker> worker, TableTransactionOptions options)
-      : store_(store), worker_(std::move(worker)), options_(std::move(options)) {}
+  TransactionImpl(std::shared_ptr<Store> store, std::unique_ptr<Worker> worker,
+                  TableTransactionOptions options)
+      : store_(std::move(store)), worker_(std::move(worker)), options_(std::move(options)) {}
   ~TransactionImpl() override { (void)Rollback(); }
   Result<uint64_t> Commit() override;
   Status Rollback() override;
+  const void* owner() const override { return store_.get(); }
   Worker* worker() { return worker_.get(); }  // null: it has ended
 
  private:
-  Store* store_;
+  std::shared_ptr<Store> store_;
   std::unique_ptr<Worker> worker_;
   TableTransactionOptions options_;
 };
 
-class TableImpl : public cellar::Table {
+class TableImpl : public cellar::Table, public std::enable_shared_from_this<TableImpl> {
  public:
-  TableImpl(Store* store, catalog::TableId id, SchemaPtr schema)
-      : store_(store), id_(id), schema_(std::move(schema)) {}
+  TableImpl(std::shared_ptr<Store> store, catalog::TableId id, SchemaPtr schema)
+      : store_(std::move(store)), id_(id), schema_(std::move(schema)) {}
   using cellar::Table::Delete;
   using cellar::Table::Get;
   using cellar::Table::Increment;
@@ -208,7 +213,16 @@ class TableImpl : public cellar::Table {
   Status Write(const CallOptions& call, CallKind kind, WriteResult* result,
                const std::function<Status(Worker*, KnownTable*)>& body);
 
-  Store* store_;
+  // One attempt of Lookup.
+  Status LookupOnce(std::string_view index, std::span<const Key> keys, const Projection& columns,
+                    const LookupOptions& options, RowSet* rows);
+  // A scan in the call's transaction, or one of its own. `failed`, unless it is OK: why the one
+  // before ended, and `attempt` how many did; it comes back when the scan should not be run again.
+  Result<std::unique_ptr<Scanner>> OpenScan(
+      const std::shared_ptr<const ScanOptions>& options,
+      std::optional<std::chrono::steady_clock::time_point> deadline, Status failed, int attempt);
+
+  std::shared_ptr<Store> store_;
   catalog::TableId id_;
   mutable std::mutex mutex_;
   SchemaPtr schema_;

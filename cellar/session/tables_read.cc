@@ -5,6 +5,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/still_current.h"
 #include "cellar/session/tables_internal.h"
+#include "cellar/tableapi/restarting_scanner.h"
 
 namespace cellar::session::tables {
 namespace {
@@ -82,6 +83,32 @@ Status FindRows(table::Access* access, const table::ScanSpec& spec, const RowBat
   return Status();
 }
 
+// The same, locked until the transaction ends, by scans, which read again what changed while they
+// waited. `rows` is empty and has its columns.
+Status LockRows(table::Access* access, table::ScanSpec* spec, const RowBatch& keys, RowSet* rows) {
+  rows->mutable_key_positions()->clear();
+  spec->lock_rows = true;
+  for (uint32_t key = 0; key < keys.size(); ++key) {
+    table::Span span;
+    for (const ColumnVector& column : keys.columns()) span.equal.push_back(column.Get(key));
+    spec->spans = {span};
+    if (std::any_of(span.equal.begin(), span.equal.end(),
+                    [](Datum value) { return value.is_null(); })) {
+      continue;
+    }
+    CELLAR_TRY_ASSIGN(std::unique_ptr<table::Reader> reader, access->Scan(*spec));
+    RowBatch found;
+    while (true) {
+      CELLAR_TRY_ASSIGN(bool more, reader->Next(&found));
+      if (!more) break;
+      for (size_t i = 0; i < found.size(); ++i) rows->mutable_key_positions()->push_back(key);
+      rows->mutable_batch()->AppendAll(found);
+    }
+  }
+  access->NoteReads(*spec->table, rows->size());
+  return Status();
+}
+
 }  // namespace
 
 // ---- TableImpl: what all calls share ----
@@ -92,7 +119,7 @@ SchemaPtr TableImpl::schema() const {
 }
 
 Result<SchemaPtr> TableImpl::Refresh() {
-  CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(store_, {}));
+  CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(store_.get(), {}));
   CELLAR_TRY_ASSIGN(KnownTable * known, Find(lease.get(), {}));
   return known->schema;
 }
@@ -117,7 +144,7 @@ Result<KnownTable*> TableImpl::Find(Worker* worker, const CallOptions& call) {
 
 Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowSet* rows) {
   if (keys.size() > kMaxKeys) return TooManyKeys();
-  CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(store_, options.call));
+  CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(store_.get(), options.call));
   Session::Impl& s = *lease->s;
   auto run = [&]() -> Status {
     CELLAR_TRY_ASSIGN(KnownTable * known, Find(lease.get(), options.call));
@@ -148,44 +175,28 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
       const std::unique_ptr<kv::Transaction> transaction = s.db->engine->Begin(read_only);
       table::Access access(transaction.get(), &s.cancel, s.db->tables.get());
       access.set_limits(s.db->quotas->Active());
-      CELLAR_TRY(FindRows(&access, spec, batch, s.db->options.memory_limit_bytes, rows));
-      return CheckStillCurrent(*known->table, transaction.get());
+      Status found = FindRows(&access, spec, batch, s.db->options.memory_limit_bytes, rows);
+      // First: behind a change of the table what was met says nothing.
+      CELLAR_TRY(CheckStillCurrent(*known->table, transaction.get()));
+      return found;
     }
     CELLAR_TRY(s.EnsureTransaction(false));
     CELLAR_TRY(s.RefreshStatementSnapshot());
     CELLAR_TRY(lease->Use(*known, options.for_update));
     table::Access& access = *s.transaction->access;
+    Status found;
     if (options.for_update) {
-      // Locks are taken by scans, which read again what changed while they waited.
       std::vector<Type> types;
       for (uint32_t position : positions) types.push_back(known->schema->columns[position].type);
       rows->mutable_batch()->Reset(types);
-      rows->mutable_key_positions()->clear();
-      spec.lock_rows = true;
       spec.lock_timeout_ms = s.settings.hot().lock_timeout_ms;
-      for (uint32_t key = 0; key < keys.size(); ++key) {
-        table::Span span;
-        for (size_t i = 0; i < by->types.size(); ++i)
-          span.equal.push_back(batch.column(i).Get(key));
-        spec.spans = {span};
-        if (std::any_of(span.equal.begin(), span.equal.end(),
-                        [](Datum value) { return value.is_null(); })) {
-          continue;
-        }
-        CELLAR_TRY_ASSIGN(std::unique_ptr<table::Reader> reader, access.Scan(spec));
-        RowBatch found;
-        while (true) {
-          CELLAR_TRY_ASSIGN(bool more, reader->Next(&found));
-          if (!more) break;
-          for (size_t i = 0; i < found.size(); ++i) rows->mutable_key_positions()->push_back(key);
-          rows->mutable_batch()->AppendAll(found);
-        }
-      }
-      access.NoteReads(*known->table, rows->size());
+      found = LockRows(&access, &spec, batch, rows);
     } else {
-      CELLAR_TRY(FindRows(&access, spec, batch, s.db->options.memory_limit_bytes, rows));
+      found = FindRows(&access, spec, batch, s.db->options.memory_limit_bytes, rows);
     }
+    if (found.code() == Code::kConflict) return found;
     CELLAR_TRY(CheckStillCurrent(*known->table, s.transaction->kv.get()));
+    CELLAR_TRY(std::move(found));
     return lease.alone() ? s.Commit(nullptr) : Status();
   };
   for (int attempt = 0;; ++attempt) {
@@ -199,6 +210,17 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
 Status TableImpl::Lookup(std::string_view index_name, std::span<const Key> keys,
                          const Projection& projection, const LookupOptions& options, RowSet* rows) {
   if (keys.size() > kMaxKeys) return TooManyKeys();
+  for (int attempt = 0;; ++attempt) {
+    Status status = LookupOnce(index_name, keys, projection, options, rows);
+    if (status.code() != Code::kConflict || options.call.transaction != nullptr) return status;
+    CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(store_.get(), options.call));
+    if (!lease->s->RetryAfter(status, attempt)) return status;
+  }
+}
+
+Status TableImpl::LookupOnce(std::string_view index_name, std::span<const Key> keys,
+                             const Projection& projection, const LookupOptions& options,
+                             RowSet* rows) {
   rows->mutable_key_positions()->clear();
   ScanOptions scan;
   scan.index = index_name;
@@ -244,7 +266,7 @@ Status TableImpl::Lookup(std::string_view index_name, std::span<const Key> keys,
     scan.max_rows = options.max_rows + 1 - rows->key_positions().size();
   }
   if (first) {
-    CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(store_, options.call));
+    CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(store_.get(), options.call));
     CELLAR_TRY_ASSIGN(KnownTable * known, Find(lease.get(), options.call));
     CELLAR_TRY_ASSIGN(std::vector<uint32_t> positions, PositionsOf(*known, projection));
     rows->SetColumns(known->schema, positions);
@@ -261,17 +283,17 @@ namespace {
 
 class ScannerImpl : public Scanner, public DirectRun {
  public:
-  ScannerImpl(Lease lease, const ScanOptions& options)
-      : lease_(std::move(lease)),
-        cancel_(options.call.cancel),
-        max_rows_(options.max_rows),
-        max_bytes_(options.max_bytes) {
-    if (options.max_time.count() > 0)
-      deadline_ = std::chrono::steady_clock::now() + options.max_time;
-  }
+  ScannerImpl(Lease lease, std::shared_ptr<const ScanOptions> options,
+              std::optional<std::chrono::steady_clock::time_point> deadline)
+      : options_(std::move(options)),
+        lease_(std::move(lease)),
+        cancel_(options_->call.cancel),
+        max_rows_(options_->max_rows),
+        max_bytes_(options_->max_bytes),
+        deadline_(deadline) {}
   ~ScannerImpl() override { Close(); }
 
-  Status Open(KnownTable* known, const ScanOptions& options);
+  Status Open(KnownTable* known);
   EndReason end_reason() const override { return end_; }
   std::string resume_token() const override { return end_ == EndReason::kComplete ? "" : Token(); }
   uint64_t rows_examined() const override { return examined_; }
@@ -295,6 +317,7 @@ class ScannerImpl : public Scanner, public DirectRun {
   void KeepLast(size_t row);
   void Close();
 
+  const std::shared_ptr<const ScanOptions> options_;  // the filter's values lie there
   Lease lease_;
   const CancelToken* cancel_;
   uint64_t max_rows_, max_bytes_;
@@ -425,7 +448,8 @@ Status ScannerImpl::SetRanges(const catalog::IndexDescriptor& index, const ScanO
   return options.resume_token.empty() ? Status() : Resume(options.resume_token);
 }
 
-Status ScannerImpl::Open(KnownTable* known, const ScanOptions& options) {
+Status ScannerImpl::Open(KnownTable* known) {
+  const ScanOptions& options = *options_;
   Session::Impl& s = *lease_->s;
   table_ = known->table;
   reverse_ = options.reverse;
@@ -531,8 +555,13 @@ Result<const RowSet*> ScannerImpl::DoNext() {
   }
   Result<const RowSet*> next = Read();
   if (!next.ok()) {
-    reader_.reset();
     Session::Impl& s = *lease_->s;
+    if (next.status().code() != Code::kConflict && s.transaction != nullptr) {
+      // Behind a change of the table what was met says nothing.
+      Status current = CheckStillCurrent(*table_, s.transaction->kv.get());
+      if (!current.ok()) next = std::move(current);
+    }
+    reader_.reset();
     s.Fail();
     Close();
   } else if (*next == nullptr) {
@@ -634,21 +663,38 @@ void ScannerImpl::Close() {
 
 }  // namespace
 
+Result<std::unique_ptr<Scanner>> TableImpl::OpenScan(
+    const std::shared_ptr<const ScanOptions>& options,
+    std::optional<std::chrono::steady_clock::time_point> deadline, Status failed, int attempt) {
+  for (;; ++attempt) {
+    CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(store_.get(), options->call));
+    Session::Impl& s = *lease->s;
+    const bool alone = lease.alone();
+    if (!failed.ok() && (!alone || !s.RetryAfter(failed, attempt))) return failed;
+    Result<KnownTable*> known = Find(lease.get(), options->call);
+    if (!known.ok()) {
+      s.Fail();
+      return known.status();
+    }
+    auto scanner = std::make_unique<ScannerImpl>(std::move(lease), options, deadline);
+    failed = scanner->Open(*known);
+    if (failed.ok()) return std::unique_ptr<Scanner>(std::move(scanner));
+    s.Fail();
+    if (!alone || failed.code() != Code::kConflict) return failed;
+  }
+}
+
 Result<std::unique_ptr<Scanner>> TableImpl::Scan(const ScanOptions& options) {
-  CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(store_, options.call));
-  Session::Impl& s = *lease->s;
-  Result<KnownTable*> known = Find(lease.get(), options.call);
-  if (!known.ok()) {
-    s.Fail();
-    return known.status();
-  }
-  auto scanner = std::make_unique<ScannerImpl>(std::move(lease), options);
-  Status status = scanner->Open(*known, options);
-  if (!status.ok()) {
-    s.Fail();
-    return status;
-  }
-  return std::unique_ptr<Scanner>(std::move(scanner));
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  if (options.max_time.count() > 0) deadline = std::chrono::steady_clock::now() + options.max_time;
+  const auto kept = std::make_shared<const ScanOptions>(options);
+  CELLAR_TRY_ASSIGN(std::unique_ptr<Scanner> scan, OpenScan(kept, deadline, Status(), 0));
+  if (options.call.transaction != nullptr) return scan;
+  return std::unique_ptr<Scanner>(std::make_unique<RestartingScanner>(
+      std::move(scan),
+      [table = shared_from_this(), kept, deadline](const Status& failed, int attempt) {
+        return table->OpenScan(kept, deadline, failed, attempt);
+      }));
 }
 
 }  // namespace cellar::session::tables

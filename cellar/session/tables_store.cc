@@ -7,11 +7,34 @@
 
 namespace cellar::session {
 
-Result<std::unique_ptr<TableStore>> OpenTables(Database* database, const SessionOptions& options) {
-  auto store = std::make_unique<tables::Store>(database, options);
+namespace {
+
+// What a program holds of a store.
+class StoreHandle : public TableStore {
+ public:
+  explicit StoreHandle(std::shared_ptr<tables::Store> store) : store_(std::move(store)) {}
+  Result<std::shared_ptr<cellar::Table>> OpenTable(std::string_view path) override {
+    return store_->OpenTable(path);
+  }
+  Result<std::unique_ptr<TableTransaction>> Begin(const TableTransactionOptions& options) override {
+    return store_->Begin(options);
+  }
+  Result<Outcome> FindOutcome(std::string_view idempotency_id) override {
+    return store_->FindOutcome(idempotency_id);
+  }
+
+ private:
+  std::shared_ptr<tables::Store> store_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TableStore>> OpenTables(Database* database, const SessionOptions& options,
+                                               std::shared_ptr<const void> keeps) {
+  auto store = std::make_shared<tables::Store>(database, options, std::move(keeps));
   CELLAR_TRY_ASSIGN(std::unique_ptr<tables::Worker> worker, store->TakeWorker());
   store->GiveBack(std::move(worker));
-  return std::unique_ptr<TableStore>(std::move(store));
+  return std::unique_ptr<TableStore>(std::make_unique<StoreHandle>(std::move(store)));
 }
 
 namespace tables {
@@ -134,6 +157,10 @@ Result<Lease> Lease::Take(Store* store, const CallOptions& options) {
   lease.store_ = store;
   if (options.cancel != nullptr) CELLAR_TRY(options.cancel->Check());
   if (options.transaction != nullptr) {
+    if (options.transaction->owner() != store) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                      "the transaction is another store's");
+    }
     lease.worker_ = static_cast<TransactionImpl*>(options.transaction)->worker();
     if (lease.worker_ == nullptr) return EndedError();
     if (lease.worker_->s->failed) {
@@ -225,7 +252,7 @@ Result<std::shared_ptr<cellar::Table>> Store::OpenTable(std::string_view path) {
   }
   CELLAR_TRY_ASSIGN(KnownTable * known, lease->Find(table->id));
   return std::shared_ptr<cellar::Table>(
-      std::make_shared<TableImpl>(this, table->id, known->schema));
+      std::make_shared<TableImpl>(shared_from_this(), table->id, known->schema));
 }
 
 Result<std::unique_ptr<TableTransaction>> Store::Begin(const TableTransactionOptions& options) {
@@ -234,7 +261,8 @@ Result<std::unique_ptr<TableTransaction>> Store::Begin(const TableTransactionOpt
   lease.Release();
   CELLAR_TRY_ASSIGN(std::unique_ptr<Worker> worker, TakeWorker());
   Session::Impl& s = *worker->s;
-  auto transaction = std::make_unique<TransactionImpl>(this, std::move(worker), options);
+  auto transaction =
+      std::make_unique<TransactionImpl>(shared_from_this(), std::move(worker), options);
   CELLAR_TRY(s.EnsureTransaction(false));
   s.in_block = true;
   ast::TransactionModes modes;

@@ -595,8 +595,9 @@ TEST_F(TablesTest, RandomOperationsAgreeWithAMapAndWithSql) {
 
 // Writes that go straight to the table layer do what their plans would.
 TEST_F(TablesTest, DirectWritesAreThoseOfPlans) {
-  tables::Store by_plan(db_.database(), SessionOptions{.user = "cellar"});
-  by_plan.set_direct(false);
+  const auto by_plan =
+      std::make_shared<tables::Store>(db_.database(), SessionOptions{.user = "cellar"});
+  by_plan->set_direct(false);
   for (const char* layout : {"row", "pages", "cell", "datum"}) {
     SCOPED_TRACE(layout);
     for (const char* name : {"one", "two"}) {
@@ -608,7 +609,7 @@ TEST_F(TablesTest, DirectWritesAreThoseOfPlans) {
           name, layout));
     }
     std::shared_ptr<Table> one = OpenTable("/cellar/one");
-    std::shared_ptr<Table> two = *by_plan.OpenTable("/cellar/two");
+    std::shared_ptr<Table> two = *by_plan->OpenTable("/cellar/two");
     std::mt19937 random(7);
     auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
     int failed = 0, replaced = 0;
@@ -633,7 +634,7 @@ TEST_F(TablesTest, DirectWritesAreThoseOfPlans) {
       }
       if (ours == nullptr && pick(20) == 0) {
         ours = *store_->Begin();
-        theirs = *by_plan.Begin({});
+        theirs = *by_plan->Begin({});
       }
       const PutMode mode = std::array{PutMode::kUpsert, PutMode::kUpsert, PutMode::kInsert,
                                       PutMode::kUpdate}[static_cast<size_t>(pick(4))];

@@ -594,7 +594,7 @@ Status TableImpl::Write(const CallOptions& call, CallKind kind, WriteResult* res
                       "an idempotency id is for a call that is a transaction of its own");
     }
   }
-  CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(store_, call));
+  CELLAR_TRY_ASSIGN(Lease lease, Lease::Take(store_.get(), call));
   Session::Impl& s = *lease->s;
   const CallId own{s.login_oid, id, kind, id_.value};
   auto run = [&]() -> Status {
@@ -612,13 +612,14 @@ Status TableImpl::Write(const CallOptions& call, CallKind kind, WriteResult* res
       }
     }
     const Status changed = body(lease.get(), known);
-    if (!changed.ok()) {
-      // As in a portal: it may have read what a rewrite has left.
-      if (changed.code() != Code::kConflict) {
-        CELLAR_TRY(CheckStillCurrent(*known->table, s.transaction->kv.get()));
-      }
-      return changed;
+    // Nothing will be committed that checks it: what was read may lie behind a change of the table,
+    // or of another one that its plans name.
+    if (changed.ok() ? !result->applied : changed.code() != Code::kConflict) {
+      CELLAR_TRY(CheckStillCurrent(*known->table, s.transaction->kv.get()));
+      for (const auto& [table, version] : s.transaction->required)
+        CELLAR_TRY(s.transaction->kv->Require(codec::DescriptorKey(table), version));
     }
+    CELLAR_TRY(changed);
     if (!lease.alone()) return Status();
     if (!result->applied) {
       s.Rollback();
@@ -645,30 +646,15 @@ Status TableImpl::Write(const CallOptions& call, CallKind kind, WriteResult* res
 
 Result<WriteResult> TableImpl::PutCells(const SchemaPtr& schema, const CellBatch& cells,
                                         const PutOptions& options) {
+  CELLAR_TRY(CheckCells(schema.get(), cells));
   WriteResult result;
+  if (schema == nullptr) return result;
   CELLAR_TRY(Write(
       options.call, CallKind::kPut, &result, [&](Worker* worker, KnownTable* known) -> Status {
         Writer writer(worker, known);
-        // Columns are the same ones whatever their names are by now.
         std::vector<uint32_t> positions = cells.positions;
         if (schema != known->schema) {
-          for (size_t c = 0; c < positions.size(); ++c) {
-            const TableColumn& column = schema->columns[positions[c]];
-            const int position = known->schema->FindColumn(column.id);
-            if (position < 0) {
-              return SqlError(Code::kInvalid, sqlstate::kUndefinedColumn,
-                              "column \"{}\" does not exist any more", column.name)
-                  .WithColumn(column.name);
-            }
-            positions[c] = static_cast<uint32_t>(position);
-            if (known->schema->columns[positions[c]].type != column.type) {
-              return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
-                              "column \"{}\" has another type by now", column.name)
-                  .WithTable("", known->table->name)
-                  .WithColumn(column.name)
-                  .WithHint("Refresh the schema and make the record anew.");
-            }
-          }
+          CELLAR_TRY_ASSIGN(positions, PositionsIn(*known->schema, *schema, positions));
         }
         if (!options.expect.empty()) {
           const std::vector<uint32_t> key = KeyPositions(*known);

@@ -4,6 +4,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
 #include "cellar/session/session_internal.h"
+#include "cellar/session/still_current.h"
 #include "cellar/session/tables_internal.h"
 
 namespace cellar::session {
@@ -92,10 +93,20 @@ Status Session::Impl::CheckStillCurrent(Portal* portal) {
         db->catalog->Current()->GetTable(table->id).get() != table.get()) {
       continue;
     }
-    CELLAR_TRY(
-        transaction->kv->Require(codec::DescriptorKey(table->id.value), table->commit_version));
+    CELLAR_TRY(session::CheckStillCurrent(*table, transaction->kv.get()));
   }
   return Status();
+}
+
+Result<const RowBatch*> Session::Impl::NextRows(Portal* portal) {
+  Result<const RowBatch*> next = portal->execution->Next();
+  if (!next.ok()) {
+    // Every batch anew: locks and later reads may have met what the first ones did not.
+    portal->checked = false;
+    if (next.status().code() == Code::kConflict || transaction == nullptr) return next;
+  }
+  CELLAR_TRY(CheckStillCurrent(portal));
+  return next;
 }
 
 Status Session::Impl::CheckWritable(std::string_view tag) {
@@ -118,7 +129,7 @@ Status Session::Impl::Commit(ResultSink* sink) {
     if (portal.hold && !portal.finished && status.ok()) {
       if (portal.execution != nullptr) {
         while (true) {
-          Result<const RowBatch*> batch = portal.execution->Next();
+          Result<const RowBatch*> batch = NextRows(&portal);
           if (!batch.ok()) {
             status = batch.status();
             break;

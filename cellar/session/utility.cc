@@ -241,11 +241,12 @@ Status Session::Impl::RunExplain(const ast::ExplainStmt& statement, const Prepar
     environment.memory_limit_bytes = db->options.memory_limit_bytes;
     CELLAR_TRY_ASSIGN(std::unique_ptr<sql::Execution> execution,
                       sql::Execution::Open(plan, environment));
+    bool checked = false;
     while (true) {
-      CELLAR_TRY_ASSIGN(const RowBatch* batch, execution->Next());
+      CELLAR_TRY_ASSIGN(const RowBatch* batch,
+                        session::NextRows(*this, plan->tables, execution.get(), &checked));
       if (batch == nullptr) break;
     }
-    CELLAR_TRY(session::CheckStillCurrent(*this, plan->tables));
     lines = sql::ExplainPlan(*plan, explain, execution->counters());
   }
   if (summary) {
@@ -391,8 +392,7 @@ Status Session::Impl::RunFetch(const ast::FetchStmt& statement, Portal* out, std
   auto read_until = [&](int64_t wanted) -> Status {
     while (!cursor.exhausted && cursor.execution != nullptr &&
            static_cast<int64_t>(cursor.rows.size()) < wanted) {
-      CELLAR_TRY_ASSIGN(const RowBatch* batch, cursor.execution->Next());
-      CELLAR_TRY(CheckStillCurrent(&cursor));
+      CELLAR_TRY_ASSIGN(const RowBatch* batch, NextRows(&cursor));
       if (batch == nullptr) {
         cursor.exhausted = true;
         break;
@@ -560,8 +560,7 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
       portal->columns = run.result_columns();
       portal->rows.Reset(types);
       while (true) {
-        CELLAR_TRY_ASSIGN(const RowBatch* batch, run.execution->Next());
-        CELLAR_TRY(CheckStillCurrent(&run));
+        CELLAR_TRY_ASSIGN(const RowBatch* batch, NextRows(&run));
         if (batch == nullptr) break;
         portal->rows.AppendAll(*batch);
         run.rows_sent += batch->size();

@@ -25,7 +25,10 @@ Result<Datum> Cell::To(Type type, Arena* arena) const {
     case Kind::kBool: return ConvertBool(int_ != 0, type, format, arena);
     case Kind::kInt: return ConvertInt(int_, type, format, arena);
     case Kind::kDouble: return ConvertDouble(double_, type, format, arena);
-    case Kind::kText: return ParseDatum(bytes_, type, format, arena);
+    case Kind::kText:
+      if (!type.array && type.id == TypeId::kText && IsValidText(bytes_))
+        return Datum::Bytes(bytes_);
+      return ParseDatum(bytes_, type, format, arena);
     case Kind::kBytes: return ConvertBytes(bytes_, type);
   }
   return Datum();

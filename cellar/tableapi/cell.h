@@ -40,11 +40,17 @@ class Cell {
   Cell(std::string_view text) : kind_(Kind::kText), bytes_(text) {}             // NOLINT
   Cell(const std::string& text) : kind_(Kind::kText), bytes_(text) {}           // NOLINT
   Cell(std::string&& text) : kind_(Kind::kText), bytes_(std::move(text)) {}     // NOLINT
-  Cell(const char* text) : kind_(Kind::kText), bytes_(text) {}                  // NOLINT
+  // A null pointer is NULL.
+  Cell(const char* text) {  // NOLINT
+    if (text == nullptr) return;
+    kind_ = Kind::kText;
+    bytes_ = text;
+  }
   Cell(std::span<const std::byte> bytes)
       : Cell(Bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()})) {}  // NOLINT
+  // Not inlined: under the address sanitizer g++ 12 takes an empty optional for one that is used.
   template <typename T>
-  Cell(const std::optional<T>& value) {  // NOLINT
+  [[gnu::noinline]] Cell(const std::optional<T>& value) {  // NOLINT
     if (value.has_value()) *this = Cell(*value);
   }
   // A bytea, or the 16 bytes of a uuid.
@@ -52,6 +58,10 @@ class Cell {
     Cell cell(bytes);
     cell.kind_ = Kind::kBytes;
     return cell;
+  }
+  static const Cell& Null() {
+    static const Cell null;
+    return null;
   }
   // Of a value of this type, for what is of no C++ type its text.
   static Cell Of(Datum value, Type type);
@@ -82,7 +92,8 @@ class Key {
   explicit Key(std::vector<Cell> cells) : cells_(std::move(cells)) {}
   size_t size() const { return cells_.size(); }
   bool empty() const { return cells_.empty(); }
-  const Cell& operator[](size_t i) const { return cells_[i]; }
+  // NULL behind the last one.
+  const Cell& operator[](size_t i) const { return i < cells_.size() ? cells_[i] : Cell::Null(); }
   const std::vector<Cell>& cells() const { return cells_; }
   void Add(Cell cell) { cells_.push_back(std::move(cell)); }
   bool operator==(const Key&) const = default;

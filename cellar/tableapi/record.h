@@ -14,6 +14,7 @@
 #include "cellar/tableapi/cell.h"
 #include "cellar/tableapi/schema.h"
 #include "cellar/types/batch.h"
+#include "cellar/types/narrow.h"
 
 namespace cellar {
 
@@ -29,8 +30,12 @@ class Record {
   void Unset(size_t position);
   void Clear();  // no cell is set
 
-  bool Has(size_t position) const { return set_[position] != 0; }
-  const Cell& at(size_t position) const { return cells_[position]; }
+  bool Has(size_t position) const { return position < set_.size() && set_[position] != 0; }
+  // NULL where no cell is set.
+  const Cell& at(size_t position) const {
+    return position < cells_.size() ? cells_[position] : Cell::Null();
+  }
+  // Null of a record that was moved from: a write that gets it is refused.
   const SchemaPtr& schema() const { return schema_; }
   const Status& status() const { return status_; }
   // The record's primary key. Error: 23502 naming a column that is not set.
@@ -53,17 +58,22 @@ inline constexpr bool kIsOptionalCell<std::optional<T>> = true;
 }  // namespace internal
 
 // One row of a RowSet, borrowed from it. Columns count from 0 in the order asked for, or go by
-// name. A NULL reads as 0, false or empty; a value of another type is converted as far as it goes,
-// never an error.
+// name. A NULL reads as 0, false or empty, and so does what there is not: a column or row beyond
+// the last one. A value of another type is converted as far as it goes, never an error: to the
+// nearest number where it is out of range.
 class Row {
  public:
   Row(const RowSet* rows, size_t row) : rows_(rows), row_(row) {}
   bool IsNull(size_t column) const;
+  // bool: 0 or 1. date: days since 2000-01-01. timestamp, timestamptz: microseconds since
+  // 2000-01-01 00:00, of timestamptz in UTC. time, timetz: microseconds since midnight, of timetz
+  // in its own zone. interval: microseconds, days of 24 hours and months of 30 days.
   int64_t GetInt(size_t column) const;
   double GetDouble(size_t column) const;
   bool GetBool(size_t column) const { return GetInt(column) != 0; }
-  // Of text types; empty for others. Valid as long as the RowSet is not changed.
-  std::string_view GetText(size_t column) const { return GetBytes(column); }
+  // Any value, as ToString shows it. Valid as long as the RowSet is not changed. Cost: none for
+  // text; for others the RowSet keeps what it has shown.
+  std::string_view GetText(size_t column) const;
   // Of text types, bytea and uuid (16 bytes); empty for others.
   std::string_view GetBytes(size_t column) const;
   // Any value as psql shows it, in ISO style and UTC; empty for NULL.
@@ -79,6 +89,9 @@ class Row {
   size_t index() const { return row_; }
 
  private:
+  // Null: there is no such value.
+  const ColumnVector* At(size_t column) const;
+
   const RowSet* rows_;
   size_t row_;
 };
@@ -124,17 +137,22 @@ class RowSet {
 
   // For implementations: the content, to be filled in. `schema` may be the one that the columns
   // came from already.
-  RowBatch* mutable_batch() { return &batch_; }
+  RowBatch* mutable_batch() {
+    if (shown_.footprint_bytes() > 0) shown_.Reset();
+    return &batch_;
+  }
   std::vector<uint32_t>* mutable_key_positions() { return &key_positions_; }
   void SetColumns(const SchemaPtr& schema, std::span<const uint32_t> positions);
   // Of the schema that SetColumns was called with.
   const SchemaPtr& schema() const { return schema_; }
 
  private:
+  friend class Row;
   SchemaPtr schema_;
   std::vector<uint32_t> positions_;
   std::vector<TableColumn> columns_;
   RowBatch batch_;
+  mutable Arena shown_;  // texts that rows have handed out
   std::vector<uint32_t> key_positions_;
 };
 
@@ -145,13 +163,26 @@ struct CellBatch {
   // For each column empty, or one byte a row: 1 says nothing about the cell.
   std::vector<std::vector<uint8_t>> unset;
 };
-// Errors: records' own, those of Cell::To with the column's name. The records have one schema.
-Status ToCells(std::span<const Record> records, CellBatch* cells);
+// The records' cells, whose bytes may be the records' own, with positions in the newest of their
+// schemas, which is returned; null without records. Errors: records' own, those of Cell::To with
+// the column's name, those of PositionsIn; 22023 for records of different tables, or of none.
+Result<SchemaPtr> ToCells(std::span<const Record> records, CellBatch* cells);
+// Where the columns at these positions of a schema are in another version of it, whatever their
+// names are there. Errors: 42703 for one that has been dropped, 55000 for one of another type.
+Result<std::vector<uint32_t>> PositionsIn(const TableSchema& to, const TableSchema& from,
+                                          std::span<const uint32_t> positions);
+// Whether these cells are rows of the schema: 22023 otherwise. For implementations, whose callers
+// may have filled them in.
+Status CheckCells(const TableSchema* schema, const CellBatch& cells);
 
-inline bool Row::IsNull(size_t column) const { return rows_->batch().column(column).IsNull(row_); }
-inline std::string_view Row::GetBytes(size_t column) const {
-  const ColumnVector& values = rows_->batch().column(column);
-  return values.physical() == Physical::kBytes ? values.bytes()[row_] : std::string_view();
+inline const ColumnVector* Row::At(size_t column) const {
+  if (rows_ == nullptr || row_ >= rows_->size()) return nullptr;
+  if (column >= rows_->batch().num_columns()) return nullptr;
+  return &rows_->batch().column(column);
+}
+inline bool Row::IsNull(size_t column) const {
+  const ColumnVector* values = At(column);
+  return values == nullptr || values->IsNull(row_);
 }
 
 template <typename T>
@@ -161,7 +192,8 @@ T Row::Get(size_t column) const {
   } else if constexpr (std::is_same_v<T, bool>) {
     return GetBool(column);
   } else if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(GetInt(column));
+    bool fits = true;
+    return NarrowTo<T>(GetInt(column), &fits);
   } else if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(GetDouble(column));
   } else if constexpr (std::is_same_v<T, std::string_view>) {
@@ -176,7 +208,7 @@ T Row::Get(size_t column) const {
 
 template <typename T>
 T Row::Get(std::string_view column) const {
-  const int position = rows_->FindColumn(column);
+  const int position = rows_ == nullptr ? -1 : rows_->FindColumn(column);
   return position < 0 ? T() : Get<T>(static_cast<size_t>(position));
 }
 

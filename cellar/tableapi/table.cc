@@ -14,8 +14,8 @@ constexpr int64_t kFirstBackOffMicros = 50, kMaxBackOffMicros = 20000;
 
 Result<WriteResult> Table::Put(std::span<const Record> records, const PutOptions& options) {
   CellBatch cells;
-  CELLAR_TRY(ToCells(records, &cells));
-  return PutCells(records.empty() ? schema() : records[0].schema(), cells, options);
+  CELLAR_TRY_ASSIGN(SchemaPtr newest, ToCells(records, &cells));
+  return PutCells(newest == nullptr ? schema() : newest, cells, options);
 }
 
 Result<Cell> Table::Increment(const Key& key, std::string_view column, const Cell& amount,

@@ -101,7 +101,7 @@ TEST(RecordTest, RecordsBecomeColumns) {
   EXPECT_EQ(cells.rows.column(0).ints()[1], 2);
   EXPECT_TRUE(cells.rows.column(1).IsNull(1));
   records[1].Set("born", "not a date");
-  const Status status = ToCells(records, &cells);
+  const Status status = ToCells(records, &cells).status();
   EXPECT_EQ(status.sqlstate(), "22007");
   EXPECT_EQ(status.column_name(), "born");
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/types/datetime.h"
 
 namespace cellar {
 namespace {
@@ -70,6 +71,24 @@ Result<Datum> ConvertBytes(std::string_view bytes, Type type) {
                   FormatType(type));
 }
 
+namespace {
+
+int64_t Clamped(IntervalSpan value) {
+  if (value > INT64_MAX) return INT64_MAX;
+  if (value < INT64_MIN) return INT64_MIN;
+  return static_cast<int64_t>(value);
+}
+
+// Microseconds, of those two types of times that lie in memory as bytes.
+bool IsLongTime(Type type) {
+  return !type.array && (type.id == TypeId::kInterval || type.id == TypeId::kTimetz);
+}
+IntervalSpan LongTime(Datum value, Type type) {
+  return type.id == TypeId::kTimetz ? TimeTzOf(value).micros : SpanOf(IntervalOf(value));
+}
+
+}  // namespace
+
 int64_t DatumAsInt(Datum value, Type type) {
   if (value.is_null()) return 0;
   switch (PhysicalOf(type)) {
@@ -83,10 +102,12 @@ int64_t DatumAsInt(Datum value, Type type) {
     }
     case Physical::kBytes: break;
   }
+  if (IsLongTime(type)) return Clamped(LongTime(value, type));
   std::string text;
   AppendDatumText(value, type, FormatSettings(), &text);
   int64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc::result_out_of_range) return text[0] == '-' ? INT64_MIN : INT64_MAX;
   return number;
 }
 
@@ -97,11 +118,21 @@ double DatumAsDouble(Datum value, Type type) {
     case Physical::kDouble: return value.double_value();
     case Physical::kBytes: break;
   }
+  if (IsLongTime(type)) return static_cast<double>(LongTime(value, type));
   std::string text;
   AppendDatumText(value, type, FormatSettings(), &text);
   double number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
+}
+
+bool ShowsAsItLies(Type type) {
+  return !type.array && (type.id == TypeId::kText || type.id == TypeId::kVarchar ||
+                         type.id == TypeId::kName || type.id == TypeId::kUnknown);
+}
+
+bool HasPlainBytes(Type type) {
+  return !type.array && (IsString(type) || type.id == TypeId::kBytea || type.id == TypeId::kUuid);
 }
 
 }  // namespace cellar

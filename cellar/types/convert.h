@@ -21,8 +21,17 @@ Result<Datum> ConvertDouble(double value, Type type, const FormatSettings& forma
 // Borrows `bytes`. Errors: 42804 unless `type` is bytea, or uuid and there are 16 of them.
 Result<Datum> ConvertBytes(std::string_view bytes, Type type);
 
-// A value as a number: doubles cut and clamped, text by the digits that it begins with; NULL is 0.
+// A value as a number: doubles cut, text by the digits that it begins with, what is out of range
+// clamped; NULL is 0. bool: 0 or 1. date: days since 2000-01-01. timestamp, timestamptz:
+// microseconds since 2000-01-01 00:00, of timestamptz in UTC. time, timetz: microseconds since
+// midnight, of timetz in its own zone. interval: microseconds, days of 24 hours and months of 30
+// days.
 int64_t DatumAsInt(Datum value, Type type);
 double DatumAsDouble(Datum value, Type type);
+
+// A value's bytes in memory are its text. Of bpchar they are not: blanks are missing.
+bool ShowsAsItLies(Type type);
+// A value's bytes in memory mean something to programs: text, bytea and uuid.
+bool HasPlainBytes(Type type);
 
 }  // namespace cellar

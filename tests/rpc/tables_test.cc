@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <random>
 #include <thread>
 
 #include "cellar/client.h"
@@ -467,6 +469,109 @@ TEST_P(Tables, CallsEndInTime) {
     }
     EXPECT_EQ((*scan)->status().code(), Code::kCancelled);
   }
+}
+
+// Every call beside changes of the table: nothing answers that the store is damaged, nobody reads a
+// wrong row, what has handed out nothing runs again. CELLAR_SCHEMA_RACE_SECONDS makes it long.
+TEST_P(Tables, ChangesOfTheTableDisturbNobody) {
+  constexpr int kRows = 2000;
+  db_.Run(fmt::format(
+      "CREATE TABLE t (id int PRIMARY KEY, v int, n int DEFAULT 0); CREATE INDEX t_v ON t (v);"
+      "INSERT INTO t SELECT g, g * 7 FROM generate_series(0, {}) g",
+      kRows - 1));
+  const char* seconds = std::getenv("CELLAR_SCHEMA_RACE_SECONDS");
+  const auto end = std::chrono::steady_clock::now() +
+                   std::chrono::seconds(seconds == nullptr ? 3 : std::atoi(seconds));
+  const auto going = [&] { return std::chrono::steady_clock::now() < end && !HasFailure(); };
+  const auto pick = [](int n) {
+    static thread_local std::minstd_rand random(std::random_device{}());
+    return static_cast<int>(random() % static_cast<unsigned>(n));
+  };
+  std::vector<std::thread> threads;
+  const auto loop = [&](const char* name, std::function<void(TableStore&, Table&)> step) {
+    threads.emplace_back([&, name, step = std::move(step)] {
+      std::unique_ptr<TableStore> store = Open("cellar");
+      auto table = store->OpenTable("/cellar/t");
+      ASSERT_TRUE(table.ok()) << table.status().ToString();
+      int rounds = 0;
+      for (; going(); ++rounds) step(*store, **table);
+      EXPECT_GT(rounds, 0);
+      std::printf("%s: %d rounds\n", name, rounds);
+    });
+  };
+  loop("get", [&](TableStore&, Table& table) {
+    const int id = pick(kRows);
+    RowSet rows;
+    const Status status = table.Get({id}, GetOptions{}, &rows);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    ASSERT_EQ(rows.size(), 1u);
+    ASSERT_EQ(rows[0].Get<int>("v"), id * 7);
+  });
+  loop("lookup", [&](TableStore&, Table& table) {
+    const int a = pick(kRows), b = pick(kRows);
+    const std::vector<Key> keys{{a * 7}, {b * 7}};
+    RowSet rows;
+    const Status status = table.Lookup("t_v", keys, {"id", "n"}, {}, &rows);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    ASSERT_EQ(rows.size(), 2u);
+    ASSERT_EQ(rows[0].GetInt(0), a);
+    ASSERT_EQ(rows[1].GetInt(0), b);
+  });
+  for (const bool all : {false, true}) {
+    loop(all ? "scan all columns" : "scan", [&, all](TableStore&, Table& table) {
+      ScanOptions options;
+      if (!all) options.columns = {"id", "v"};
+      auto scan = table.Scan(options);
+      ASSERT_TRUE(scan.ok()) << scan.status().ToString();
+      int next = 0;
+      for (Row row : **scan) {
+        ASSERT_EQ(row.GetInt(0), next);
+        ASSERT_EQ(row.GetInt(1), next * 7);
+        ++next;
+      }
+      const Status& status = (*scan)->status();
+      ASSERT_TRUE(status.ok() || (next > 0 && status.code() == Code::kConflict))
+          << next << status.ToString();
+      if (status.ok()) {
+        ASSERT_EQ(next, kRows);
+      }
+    });
+  }
+  loop("put", [&](TableStore&, Table& table) {
+    const int a = pick(kRows), b = kRows - 1 - a;
+    auto put = table.Put(std::vector{table.NewRecord().Set("id", a).Set("v", a * 7),
+                                     table.NewRecord().Set("id", b).Set("n", 1)});
+    ASSERT_TRUE(put.ok()) << put.status().ToString();
+  });
+  loop("run", [&](TableStore& store, Table& table) {
+    const int id = pick(kRows);
+    const Status status = store.Run([&](TableTransaction* transaction) -> Status {
+      const CallOptions call{.transaction = transaction};
+      RowSet rows;
+      CELLAR_TRY(table.Get({id}, {.for_update = true, .call = call}, &rows));
+      EXPECT_EQ(rows.size(), 1u);
+      EXPECT_EQ(rows[0].Get<int>("v"), id * 7);
+      return table.Increment({id}, "n", 1, {.call = call}).status();
+    });
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  });
+  int changes = 0;
+  for (; going(); ++changes) {
+    for (const std::string& change :
+         {fmt::format("ALTER TABLE t ADD COLUMN x{} int DEFAULT {}", changes, changes),
+          std::string("UPDATE t SET n = n + 1 WHERE id < 50"),
+          fmt::format("ALTER TABLE t DROP COLUMN x{}", changes)}) {
+      Status status;
+      do {
+        status = db_.Try(change);
+      } while (status.code() == Code::kConflict);
+      ASSERT_TRUE(status.ok()) << change << status.ToString();
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::printf("%d changes\n", changes);
+  EXPECT_EQ(db_.Run("SELECT count(*) FROM t WHERE v <> id * 7"), Lines{"0"});
+  EXPECT_EQ(db_.Run("CHECK TABLE t FULL"), Lines{});
 }
 
 INSTANTIATE_TEST_SUITE_P(Door, Tables, testing::Values(Door{"embedded", false}, Door{"grpc", true}),

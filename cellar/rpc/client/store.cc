@@ -7,6 +7,7 @@
 #include "cellar/client.h"
 #include "cellar/rpc/client/channel.h"
 #include "cellar/rpc/wire/convert.h"
+#include "cellar/tableapi/restarting_scanner.h"
 #include "cellar/v1/data.grpc.pb.h"
 
 namespace cellar {
@@ -68,6 +69,7 @@ class RemoteTransaction : public TableTransaction {
                         return stub->Rollback(context, request, &response);
                       });
   }
+  const void* owner() const override { return pool_.get(); }
   const std::string& name() const { return name_; }
 
  private:
@@ -76,13 +78,20 @@ class RemoteTransaction : public TableTransaction {
   bool ended_ = false;
 };
 
-void PutCall(const CallOptions& options, uint64_t schema_version, v1::CallOptions* sent) {
+// Error: 22023 for a transaction of another store.
+Status PutCall(const Connections& pool, const CallOptions& options, uint64_t schema_version,
+               v1::CallOptions* sent) {
   if (options.transaction != nullptr) {
+    if (options.transaction->owner() != &pool) {
+      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                      "the transaction is another store's");
+    }
     sent->set_transaction(static_cast<const RemoteTransaction*>(options.transaction)->name());
   }
   sent->set_idempotency_id(options.idempotency_id);
   sent->set_schema_version(schema_version);
   sent->set_relaxed_durability(options.relaxed_durability);
+  return Status();
 }
 
 ChannelPool::Call ReadCall(const CallOptions& options) {
@@ -188,7 +197,10 @@ class RemoteScanner : public Scanner {
   bool finished_ = false;
 };
 
-class RemoteTable : public Table {
+// Times that a call is made again beside changes of the schema.
+constexpr int kMaxRenewals = 50;
+
+class RemoteTable : public Table, public std::enable_shared_from_this<RemoteTable> {
  public:
   RemoteTable(std::shared_ptr<Connections> pool, SchemaPtr schema)
       : pool_(std::move(pool)), schema_(std::move(schema)) {}
@@ -222,7 +234,7 @@ class RemoteTable : public Table {
       if (!options.columns.all()) {
         for (uint32_t position : positions) request.add_columns(now->columns[position].name);
       }
-      PutCall(options.call, now->version, request.mutable_options());
+      CELLAR_TRY(PutCall(*pool_, options.call, now->version, request.mutable_options()));
       CELLAR_TRY(pool_->Run(ReadCall(options.call),
                             [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
                               response.Clear();
@@ -247,7 +259,7 @@ class RemoteTable : public Table {
       for (const Key& key : keys) rpc::PutKey(key, request.add_keys());
       CELLAR_TRY_ASSIGN(std::vector<uint32_t> positions, PositionsOf(*now, columns));
       for (uint32_t position : positions) request.add_columns(now->columns[position].name);
-      PutCall(options.call, now->version, request.mutable_options());
+      CELLAR_TRY(PutCall(*pool_, options.call, now->version, request.mutable_options()));
       CELLAR_TRY(pool_->Run(ReadCall(options.call),
                             [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
                               response.Clear();
@@ -258,31 +270,24 @@ class RemoteTable : public Table {
   }
 
   Result<std::unique_ptr<Scanner>> Scan(const ScanOptions& options) override {
-    const SchemaPtr now = schema();
-    CELLAR_TRY_ASSIGN(std::vector<uint32_t> positions, PositionsOf(*now, options.columns));
-    v1::ScanRequest request;
-    request.set_table(now->path);
-    request.set_index(options.index);
-    for (const KeySpan& span : options.spans) rpc::PutSpan(span, request.add_spans());
-    request.set_reverse(options.reverse);
-    if (options.filter) rpc::PutFilter(*options.filter, request.mutable_filter());
-    for (uint32_t position : positions) request.add_columns(now->columns[position].name);
-    request.set_max_rows(options.max_rows);
-    request.set_max_bytes(options.max_bytes);
-    request.set_max_millis(static_cast<uint32_t>(options.max_time.count()));
-    request.set_resume_token(options.resume_token);
-    PutCall(options.call, options.call.schema_version, request.mutable_options());
-    auto scanner = std::make_unique<RemoteScanner>(pool_, now, std::move(positions), options.call);
-    scanner->Start(request);
-    return std::unique_ptr<Scanner>(std::move(scanner));
+    const auto version = std::make_shared<uint64_t>();
+    CELLAR_TRY_ASSIGN(std::unique_ptr<Scanner> scan, SendScan(options, version.get()));
+    if (options.call.schema_version != 0) return scan;
+    return std::unique_ptr<Scanner>(std::make_unique<RestartingScanner>(
+        std::move(scan),
+        [table = shared_from_this(), options, version](
+            const Status& failed, int attempt) -> Result<std::unique_ptr<Scanner>> {
+          CELLAR_TRY(table->FollowSchema(options.call, *version, failed, attempt));
+          return table->SendScan(options, version.get());
+        }));
   }
 
   Result<WriteResult> PutCells(const SchemaPtr& schema, const CellBatch& cells,
                                const PutOptions& options) override {
+    CELLAR_TRY(CheckCells(schema.get(), cells));
+    if (schema == nullptr) return WriteResult();
     v1::PutRequest request;
     v1::PutResponse response;
-    request.set_table(this->schema()->path);
-    for (uint32_t position : cells.positions) request.add_columns(schema->columns[position].name);
     rpc::PutRows(cells.rows, 0, cells.rows.size(), false, request.mutable_rows());
     for (size_t c = 0; c < cells.unset.size(); ++c) {
       const std::vector<uint8_t>& unset = cells.unset[c];
@@ -300,13 +305,24 @@ class RemoteTable : public Table {
     for (const Expectation& expectation : options.expect) {
       rpc::PutExpectation(expectation, request.add_expectations());
     }
-    PutCall(options.call, schema->version, request.mutable_options());
-    CELLAR_TRY(Renewing(pool_->Run(WriteCall(options.call),
-                                   [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
-                                     response.Clear();
-                                     return stub->Put(context, request, &response);
-                                   })));
-    return rpc::TakeResult(response.result());
+    // The cells are of this schema; the server goes by names, of one that it tells us of.
+    SchemaPtr now = schema;
+    for (int attempt = 0;; ++attempt) {
+      CELLAR_TRY_ASSIGN(const std::vector<uint32_t> positions,
+                        PositionsIn(*now, *schema, cells.positions));
+      request.set_table(now->path);
+      request.clear_columns();
+      for (uint32_t position : positions) request.add_columns(now->columns[position].name);
+      CELLAR_TRY(PutCall(*pool_, options.call, now->version, request.mutable_options()));
+      Status status = pool_->Run(WriteCall(options.call),
+                                 [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
+                                   response.Clear();
+                                   return stub->Put(context, request, &response);
+                                 });
+      if (status.ok()) return rpc::TakeResult(response.result());
+      CELLAR_TRY(FollowSchema(options.call, now->version, status, attempt));
+      now = this->schema();
+    }
   }
 
   Result<WriteResult> Delete(std::span<const Key> keys, const DeleteOptions& options) override {
@@ -342,7 +358,8 @@ class RemoteTable : public Table {
         rpc::PutCell(change.amount, one->mutable_amount());
       }
     }
-    PutCall(options.call, options.call.schema_version, request.mutable_options());
+    CELLAR_TRY(
+        PutCall(*pool_, options.call, options.call.schema_version, request.mutable_options()));
     CELLAR_TRY(Renewing(pool_->Run(WriteCall(options.call),
                                    [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
                                      response.Clear();
@@ -375,13 +392,60 @@ class RemoteTable : public Table {
     return Status();
   }
 
-  // Runs a read again with a fresh schema when the one it went by is not valid any more.
+  // After a call has failed, perhaps because it went by a version of the schema that is not valid
+  // any more: learns the new one, so that the call can be made again, for it has done nothing. The
+  // failure itself comes back when that is no use; 40001 when it has spoiled the call's
+  // transaction.
+  Status FollowSchema(const CallOptions& options, uint64_t version, const Status& failed,
+                      int attempt) {
+    if (failed.sqlstate() != sqlstate::kObjectNotInPrerequisiteState &&
+        failed.sqlstate() != sqlstate::kUndefinedColumn) {
+      return failed;
+    }
+    if (options.schema_version != 0 || attempt >= kMaxRenewals) return failed;
+    CELLAR_TRY(Refresh().status());
+    if (schema()->version == version) return failed;
+    if (options.transaction == nullptr) return Status();
+    return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
+                    "could not serialize access due to a concurrent change of relation \"{}\"",
+                    schema()->path);
+  }
+
+  // Runs a read until the schema that it went by was valid.
   template <typename Body>
   Status WithSchema(const CallOptions& options, const Body& body) {
-    Status status = body(schema());
-    if (status.sqlstate() != "55000" || options.schema_version != 0) return status;
-    CELLAR_TRY(Refresh().status());
-    return body(schema());
+    for (int attempt = 0;; ++attempt) {
+      const SchemaPtr now = schema();
+      Status status = body(now);
+      if (status.ok()) return status;
+      CELLAR_TRY(FollowSchema(options, now->version, status, attempt));
+    }
+  }
+
+  // *version: of the schema that the scan goes by.
+  Result<std::unique_ptr<Scanner>> SendScan(const ScanOptions& options, uint64_t* version) {
+    std::unique_ptr<Scanner> scan;
+    CELLAR_TRY(WithSchema(options.call, [&](const SchemaPtr& now) -> Status {
+      *version = now->version;
+      CELLAR_TRY_ASSIGN(std::vector<uint32_t> positions, PositionsOf(*now, options.columns));
+      v1::ScanRequest request;
+      request.set_table(now->path);
+      request.set_index(options.index);
+      for (const KeySpan& span : options.spans) rpc::PutSpan(span, request.add_spans());
+      request.set_reverse(options.reverse);
+      if (options.filter) rpc::PutFilter(*options.filter, request.mutable_filter());
+      for (uint32_t position : positions) request.add_columns(now->columns[position].name);
+      request.set_max_rows(options.max_rows);
+      request.set_max_bytes(options.max_bytes);
+      request.set_max_millis(static_cast<uint32_t>(options.max_time.count()));
+      request.set_resume_token(options.resume_token);
+      CELLAR_TRY(PutCall(*pool_, options.call, now->version, request.mutable_options()));
+      auto sent = std::make_unique<RemoteScanner>(pool_, now, std::move(positions), options.call);
+      sent->Start(request);
+      scan = std::move(sent);
+      return Status();
+    }));
+    return scan;
   }
 
   // Learns of a changed schema for the next call.
@@ -397,7 +461,8 @@ class RemoteTable : public Table {
     v1::DeleteResponse response;
     request->set_table(now->path);
     if (options.filter) rpc::PutFilter(*options.filter, request->mutable_filter());
-    PutCall(options.call, options.call.schema_version, request->mutable_options());
+    CELLAR_TRY(
+        PutCall(*pool_, options.call, options.call.schema_version, request->mutable_options()));
     CELLAR_TRY(Renewing(pool_->Run(WriteCall(options.call),
                                    [&](v1::Data::Stub* stub, grpc::ClientContext* context) {
                                      response.Clear();

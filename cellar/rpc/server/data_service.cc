@@ -182,7 +182,7 @@ class DataService : public v1::Data::Service {
         response->mutable_key_positions()->Add(rows.key_positions().begin(),
                                                rows.key_positions().end());
       }
-      response->set_schema_version(table->schema()->version);
+      response->set_schema_version(rows.schema()->version);
       measured.Received(request->ByteSizeLong());
       measured.Sent(response->ByteSizeLong(), rows.size());
       return Status();
@@ -210,7 +210,7 @@ class DataService : public v1::Data::Service {
       PutRows(rows.batch(), 0, rows.size(), true, response->mutable_rows());
       response->mutable_key_positions()->Add(rows.key_positions().begin(),
                                              rows.key_positions().end());
-      response->set_schema_version(table->schema()->version);
+      response->set_schema_version(rows.schema()->version);
       measured.Received(request->ByteSizeLong());
       measured.Sent(response->ByteSizeLong(), rows.size());
       return Status();
@@ -443,7 +443,7 @@ class DataService : public v1::Data::Service {
     while (const RowSet* rows = scanner->NextBatch()) {
       message.Clear();
       PutRows(rows->batch(), 0, rows->size(), first, message.mutable_rows());
-      if (first) message.set_schema_version(table->schema()->version);
+      if (first) message.set_schema_version(rows->schema()->version);
       first = false;
       message.set_resume_token(scanner->resume_token());
       measured->Sent(message.ByteSizeLong(), rows->size());
