@@ -78,6 +78,11 @@ ARRAY_ELEMENTS = ["bool", "int2", "int4", "int8", "float8", "numeric", "text", "
 POLYMORPHIC = {"anyelement", "anyarray", "anycompatible", "anycompatiblearray", "anynonarray", "any",
                "anycompatiblenonarray"}
 
+# Take any number of their last argument; pg_proc of Cellar does not say so.
+VARIADIC = {"concat", "concat_ws", "format", "json_build_array", "json_build_object", "num_nulls",
+            "jsonb_build_array", "jsonb_build_object", "json_extract_path", "jsonb_extract_path",
+            "json_extract_path_text", "jsonb_extract_path_text", "num_nonnulls"}
+
 # Never called: they wait, end sessions, read files, change the session or the store, depend on the
 # clock or on which server it is.
 SKIPPED = re.compile(
@@ -101,8 +106,8 @@ SKIPPED = re.compile(
 # and why.
 KNOWN = [
     (r"make_interval", r"22008", "intervals that overflow are refused; PostgreSQL 15 wraps around"),
-    (r"interval.*timetz|timetz.*interval", r"", "hours of extreme intervals wrap around there"),
-    (r"trunc.*null", r"42725", "there is no macaddr, so fewer functions to choose among"),
+    (r"interval.*::time|::time.*interval", r"", "hours of extreme intervals wrap around there"),
+    (r"(trunc|bit_count).*null", r"42725", "no macaddr and bit strings, so fewer to choose among"),
     (r"::xid", r"22P02", "PostgreSQL 15 reads any text as an xid"),
 ]
 
@@ -122,16 +127,17 @@ class Twins:
         functions = (
             "select p.proname, coalesce((select string_agg(t.typname, ' ' order by a.ordinality) "
             "from unnest(string_to_array(p.proargtypes::text, ' ')) with ordinality a(oid, ordinality) "
-            "join pg_type t on t.oid = a.oid::oid), ''), p.provariadic <> 0, p.proretset, p.prokind "
+            "join pg_type t on t.oid = a.oid::oid), ''), p.proretset, p.prokind "
             "from pg_proc p where p.prokind in ('f', 'a') and p.pronamespace = 'pg_catalog'::regnamespace "
             "and p.provolatile <> 'v' order by 1, 2")
         operators = (
             "select o.oprname, coalesce(l.typname || ' ', '') || r.typname from pg_operator o "
             "left join pg_type l on l.oid = o.oprleft join pg_type r on r.oid = o.oprright order by 1, 2")
         out = []
-        for name, arguments, variadic, is_set, kind in self.must(functions):
+        for name, arguments, is_set, kind in self.must(functions):
             if not SKIPPED.match(name) and self.known(arguments):
-                out.append((name, arguments.split(), variadic == "t", is_set == "t", kind))
+                variadic = name in VARIADIC and arguments != ""
+                out.append((name, arguments.split(), variadic, is_set == "t", kind))
         for name, arguments in self.must(operators):
             if self.known(arguments):
                 out.append((name, arguments.split(), False, False, "o"))
@@ -233,11 +239,7 @@ class Twins:
         stands_for = self.random.choice(ARRAY_ELEMENTS + ["int4", "text", "record"])
         given = list(arguments)
         if variadic:
-            last = given.pop()
-            repeated = last[1:] if last.startswith("_") else last
-            if last == "anycompatiblearray":
-                repeated = "anycompatible"
-            given += [repeated] * self.random.randrange(0, 4)
+            given += [given[-1]] * self.random.randrange(0, 4)
         texts = [self.argument(one, stands_for, depth) for one in given]
         if kind == "o":
             return f"({texts[0]}) {name} ({texts[1]})" if len(texts) == 2 else f"{name} ({texts[0]})"
