@@ -310,6 +310,9 @@ Block* Binder::OwnerOf(const std::vector<const Expr*>& exprs, Env& env) {
   for (const Scope* scope = env.scope; scope != nullptr; scope = scope->parent) {
     if (scope->block == nullptr) continue;
     if (nearest == nullptr) nearest = scope->block;
+    for (const BoundAggregate& aggregate : scope->block->aggregates) {
+      if (used.Has(aggregate.id)) return scope->block;
+    }
     for (const ScopeItem* item : scope->items) {
       for (const ScopeColumn& column : item->columns) {
         if (column.id >= 0 && used.Has(column.id)) return scope->block;
@@ -461,8 +464,13 @@ Result<ExprPtr> Binder::BindAggregate(const ast::FuncCall& call, const std::stri
   if (block == nullptr || (block == env.scope->block && !AggregatesAllowed(env.place))) {
     return AggregateNotAllowed(env.place, call.location);
   }
-  if (block != env.scope->block) {
-    if (block->subquery_in_aggregate) {
+  IdSet used;
+  for (const Expr* expr : all) AddIds(s_, *expr, &used);
+  const bool nested =
+      std::any_of(block->aggregates.begin(), block->aggregates.end(),
+                  [&used](const BoundAggregate& known) { return used.Has(known.id); });
+  if (nested || block != env.scope->block) {
+    if (nested || block->subquery_in_aggregate) {
       return SqlError(Code::kInvalid, sqlstate::kGroupingError,
                       "aggregate function calls cannot be nested")
           .WithLocation(call.location);

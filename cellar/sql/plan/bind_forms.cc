@@ -299,8 +299,10 @@ Result<ExprPtr> Binder::BindMinMax(ExprKind kind, const ast::ExprList& args, std
   std::vector<ExprPtr*> arms;
   for (ExprPtr& arg : out->args) arms.push_back(&arg);
   CELLAR_TRY(CoerceCommon(arms, name, location, &out->type));
-  if (kind == ExprKind::kCoalesce && IsConstant(*out->args[0]) &&
-      !out->args[0]->constant.is_null()) {
+  // What the others name still counts: it may not be allowed here.
+  const bool constant = std::all_of(out->args.begin(), out->args.end(),
+                                    [](const ExprPtr& arg) { return IsConstant(*arg); });
+  if (kind == ExprKind::kCoalesce && constant && !out->args[0]->constant.is_null()) {
     return std::move(out->args[0]);
   }
   return out;

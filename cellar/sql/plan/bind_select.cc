@@ -501,8 +501,19 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
   std::vector<size_t> key_targets;  // the target that each key is; kNoTarget: none
   constexpr size_t kNoTarget = SIZE_MAX;
   std::vector<std::vector<int>> sets;
-  auto add_keys = [&](const ast::Expr& expr) -> Result<std::vector<int>> {
+  std::vector<std::string> key_texts;  // of keys with subqueries
+  AddKeys add_keys = [&](const ast::Expr& expr) -> Result<std::vector<int>> {
     env.place = Place::kGroupBy;
+    if (expr.kind == ast::NodeKind::kRow && !expr.As<ast::RowExpr>().explicit_row &&
+        !ExpandsRecords(expr.As<ast::RowExpr>().args)) {
+      // (a, b) is a list of keys.
+      std::vector<int> places;
+      for (const ast::ExprPtr& arg : expr.As<ast::RowExpr>().args) {
+        CELLAR_TRY_ASSIGN(const std::vector<int> inner, add_keys(*arg));
+        places.insert(places.end(), inner.begin(), inner.end());
+      }
+      return places;
+    }
     std::optional<size_t> target;
     bool input_column = false;
     if (const std::string* name = PlainName(expr)) {
@@ -543,14 +554,11 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
       }
       places.push_back(static_cast<int>(k));
       if (k < keys.size()) return;
+      key_texts.push_back(HasSubplan(*one) ? DeparseExpr(expr) : std::string());
       keys.push_back(std::move(one));
       key_targets.push_back(named);
     };
-    if (IsRowExpression(*key)) {
-      for (ExprPtr& field : key->args) add_key(std::move(field), kNoTarget);
-    } else {
-      add_key(std::move(key), target.value_or(kNoTarget));
-    }
+    add_key(std::move(key), target.value_or(kNoTarget));
     return places;
   };
   CELLAR_TRY(BindGroupBy(select, add_keys, &sets));
@@ -726,6 +734,14 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
                      [&](size_t a, size_t b) { return key_targets[a] < key_targets[b]; });
     for (size_t k = 0; k < keys.size(); ++k) {
       if (key_targets[k] != kNoTarget) targets[key_targets[k]].expr = s_.ColumnExpr(key_ids[k]);
+    }
+    // Subqueries about the rows that are grouped are told by their texts.
+    for (size_t k = 0; k < key_texts.size(); ++k) {
+      if (key_texts[k].empty() || !IdsOf(s_, *keys[k]).Intersects(local)) continue;
+      for (Target& target : targets) {
+        if (target.ast == nullptr || !HasSubplan(*target.expr)) continue;
+        if (DeparseExpr(*target.ast) == key_texts[k]) target.expr = s_.ColumnExpr(key_ids[k]);
+      }
     }
     for (ExprPtr* expr : above) {
       CELLAR_TRY(ReplaceKeys(expr, keys, key_ids, in_order));
