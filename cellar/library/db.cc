@@ -171,23 +171,25 @@ Connection::Connection(std::shared_ptr<ConnectionState> state) : state_(std::mov
 Connection::~Connection() {
   // Within a call: when that is over.
   state_->closing = true;
-  if (!state_->busy.exchange(true, std::memory_order_acquire)) internal::Leave(state_.get());
+  if (state_->Occupy()) internal::Leave(state_.get());
 }
 
 Result<Statement> Connection::Prepare(SqlText sql, std::span<const Type> types) {
   CELLAR_TRY(internal::CheckText(sql));
-  return Enter(state_, [&]() -> Result<Statement> {
+  const std::shared_ptr<ConnectionState> state = state_;
+  return Enter(state.get(), [&]() -> Result<Statement> {
     CELLAR_TRY_ASSIGN(std::shared_ptr<StatementState> made,
-                      internal::MakeStatement(state_, sql.view(), types));
+                      internal::MakeStatement(state, sql.view(), types));
     return Statement(std::move(made));
   });
 }
 
 Result<Rows> Connection::RunQuery(SqlText sql, std::span<const Param> parameters) {
   CELLAR_TRY(internal::CheckText(sql));
-  return Enter(state_, [&]() -> Result<Rows> {
+  const std::shared_ptr<ConnectionState> state = state_;
+  return Enter(state.get(), [&]() -> Result<Rows> {
     CELLAR_TRY_ASSIGN(std::shared_ptr<StatementState> started,
-                      internal::StartText(state_, sql.view(), parameters, false));
+                      internal::StartText(state, sql.view(), parameters, false));
     const uint64_t run = started->run;
     return Rows(std::move(started), run);
   });
@@ -195,18 +197,20 @@ Result<Rows> Connection::RunQuery(SqlText sql, std::span<const Param> parameters
 
 Result<uint64_t> Connection::RunExecute(SqlText sql, std::span<const Param> parameters) {
   CELLAR_TRY(internal::CheckText(sql));
-  return Enter(state_, [&]() -> Result<uint64_t> {
+  const std::shared_ptr<ConnectionState> state = state_;
+  return Enter(state.get(), [&]() -> Result<uint64_t> {
     CELLAR_TRY_ASSIGN(std::shared_ptr<StatementState> started,
-                      internal::StartText(state_, sql.view(), parameters, true));
+                      internal::StartText(state, sql.view(), parameters, true));
     return internal::Drain(started.get());
   });
 }
 
 Status Connection::ExecuteScript(SqlText sql) {
   CELLAR_TRY(internal::CheckText(sql));
-  return Enter(state_, [&]() -> Status {
-    CELLAR_TRY(session::DirectStatement::Settle(state_->session.get()));
-    return state_->session->ExecuteSimple(sql.view(), &state_->sink);
+  const std::shared_ptr<ConnectionState> state = state_;
+  return Enter(state.get(), [&]() -> Status {
+    CELLAR_TRY(session::DirectStatement::Settle(state->session.get()));
+    return state->session->ExecuteSimple(sql.view(), &state->sink);
   });
 }
 
@@ -218,14 +222,15 @@ void Connection::Cancel() {
 }
 
 Result<Transaction> Connection::Begin() {
-  return Enter(state_, [&]() -> Result<Transaction> {
-    if (in_transaction()) {
+  const std::shared_ptr<ConnectionState> state = state_;
+  return Enter(state.get(), [&]() -> Result<Transaction> {
+    if (state->session->transaction_status() != 'I') {
       return SqlError(Code::kInvalid, sqlstate::kActiveSqlTransaction,
                       "there is already a transaction in progress");
     }
-    CELLAR_TRY(session::DirectStatement::Settle(state_->session.get()));
-    CELLAR_TRY(state_->session->ExecuteSimple("BEGIN", &state_->sink));
-    return Transaction(state_, ++state_->transactions);
+    CELLAR_TRY(session::DirectStatement::Settle(state->session.get()));
+    CELLAR_TRY(state->session->ExecuteSimple("BEGIN", &state->sink));
+    return Transaction(state, ++state->transactions);
   });
 }
 
@@ -259,7 +264,7 @@ Transaction::~Transaction() {
 Status Transaction::Commit() {
   const std::shared_ptr<ConnectionState> state = std::move(connection_);
   if (state == nullptr) return EndedError();
-  return Enter(state, [&]() -> Status {
+  return Enter(state.get(), [&]() -> Status {
     if (state->transactions != number_) return EndedError();
     CELLAR_TRY(session::DirectStatement::Settle(state->session.get()));
     switch (state->session->transaction_status()) {
@@ -277,7 +282,7 @@ Status Transaction::Rollback() {
   const std::shared_ptr<ConnectionState> state = std::move(connection_);
   if (state == nullptr) return Status();
   if (state->session == nullptr) return Status();  // rolled back when it closed
-  return Enter(state, [&]() -> Status {
+  return Enter(state.get(), [&]() -> Status {
     if (state->transactions != number_ || state->session->transaction_status() == 'I')
       return Status();
     return state->session->ExecuteSimple("ROLLBACK", &state->sink);

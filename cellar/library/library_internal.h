@@ -60,9 +60,14 @@ struct ConnectionState {
   std::atomic<uint64_t> cancels{0};            // calls of Cancel
   uint64_t transactions = 0;                   // that Begin has begun
 
-  // A call is in the session. Whoever comes then is the program's own code, called back from there:
-  // see Enter.
+  // A call is in the session. Whoever comes then is the program's own code, called back from there,
+  // or another thread, which must not: see Enter.
   std::atomic<bool> busy{false};
+  bool Occupy() {
+    if (busy.load(std::memory_order_relaxed)) return false;
+    busy.store(true, std::memory_order_relaxed);
+    return true;
+  }
   std::exception_ptr thrown;  // by that code, on its way to the program
   // What such code let go of, to be done when the call is over.
   std::vector<std::pair<std::shared_ptr<StatementState>, uint64_t>> ended_runs;
@@ -111,23 +116,21 @@ class Leaving {
   int flying_;
 };
 
-// Every call that goes into the session goes through here: one at a time. Errors: 55000 from within
-// such a call, which is from the program's own code; 08003 when the connection has gone; 53200.
-// What the program's code has thrown meanwhile (CallProgram) is thrown on here, after the session
-// has seen it as an error.
+// Every call that goes into the session goes through here: one at a time. `state` lives until it
+// returns; null is that of what was moved from. Errors: 55000 from within such a call, which is
+// from the program's own code; 08003 when the connection has gone; 53200. What the program's code
+// has thrown meanwhile (CallProgram) is thrown on here, after the session has seen it as an error.
 template <typename Body>
-auto Enter(const std::shared_ptr<ConnectionState>& connection, const Body& body)
-    -> decltype(body()) {
-  if (connection == nullptr) return MovedFromError();
-  const std::shared_ptr<ConnectionState> state = connection;  // lives until the end of this
-  if (state->busy.exchange(true, std::memory_order_acquire)) return ReentryError();
+auto Enter(ConnectionState* state, const Body& body) -> decltype(body()) {
+  if (state == nullptr) return MovedFromError();
+  if (!state->Occupy()) return ReentryError();
   auto result = [&]() -> decltype(body()) {
-    const Leaving leaving(state.get());
+    const Leaving leaving(state);
     if (state->session == nullptr) return ClosedError();
     try {
       return body();
     } catch (const std::bad_alloc&) {
-      Recover(state.get());
+      Recover(state);
       return SqlError(Code::kLimit, sqlstate::kOutOfMemory, "out of memory");
     }
   }();

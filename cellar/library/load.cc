@@ -124,14 +124,15 @@ Result<uint64_t> Connection::Load(SqlText table, std::span<const std::string> co
   const std::string copy =
       names.empty() ? fmt::format("COPY {} FROM STDIN (FORMAT binary)", table.view())
                     : fmt::format("COPY {} ({}) FROM STDIN (FORMAT binary)", table.view(), names);
-  return internal::Enter(state_, [&]() -> Result<uint64_t> {
-    session::Session* session = state_->session.get();
+  const std::shared_ptr<internal::ConnectionState> state = state_;
+  return internal::Enter(state.get(), [&]() -> Result<uint64_t> {
+    session::Session* session = state->session.get();
     // Rows that `fill` may step through.
     CELLAR_TRY(session::DirectStatement::Settle(session, true));
     Loader::Impl impl;
     impl.format = session->format();
     Loader loader(&impl);
-    LoadSink sink(state_.get(), &impl.types, [&](std::string* chunk) -> Result<bool> {
+    LoadSink sink(state.get(), &impl.types, [&](std::string* chunk) -> Result<bool> {
       impl.out = chunk;
       return fill(loader);
     });

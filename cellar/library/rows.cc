@@ -67,17 +67,15 @@ bool Rows::Advance() {
   if (!status_.ok()) return false;
   const auto next = [&]() -> Result<const RowBatch*> {
     if (state_ == nullptr) return internal::MovedFromError();
-    const std::shared_ptr<StatementState> state = state_;
+    StatementState* state = state_.get();
     if (state->direct == nullptr) return internal::ClosedError();
     if (state->run != run_) {
       return SqlError(Code::kInvalid, sqlstate::kInvalidCursorState,
                       "the statement has been run again before all rows were read");
     }
     // From within another call on the connection too.
-    if (state->direct->buffered()) return internal::NextOf(state.get());
-    return internal::Enter(state->connection, [&]() -> Result<const RowBatch*> {
-      return internal::NextOf(state.get());
-    });
+    if (state->direct->buffered()) return internal::NextOf(state);
+    return internal::Enter(state->connection.get(), [&] { return internal::NextOf(state); });
   };
   Result<const RowBatch*> batch = next();
   if (!batch.ok()) {

@@ -141,7 +141,7 @@ Result<uint64_t> Drain(StatementState* state) {
 void EndRun(const std::shared_ptr<StatementState>& state, uint64_t run) {
   if (state == nullptr || state->run != run || state->direct == nullptr) return;
   ConnectionState& connection = *state->connection;
-  if (connection.busy.exchange(true, std::memory_order_acquire)) {
+  if (!connection.Occupy()) {
     connection.ended_runs.emplace_back(state, run);  // Leave does it
     return;
   }
@@ -161,10 +161,8 @@ const std::vector<Column>& NoColumns() {
   return none;
 }
 
-const std::shared_ptr<internal::ConnectionState>& ConnectionOf(
-    const std::shared_ptr<StatementState>& state) {
-  static const std::shared_ptr<internal::ConnectionState> none;
-  return state == nullptr ? none : state->connection;
+internal::ConnectionState* ConnectionOf(const std::shared_ptr<StatementState>& state) {
+  return state == nullptr ? nullptr : state->connection.get();
 }
 
 }  // namespace
