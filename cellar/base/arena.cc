@@ -13,9 +13,7 @@ char* Arena::AllocateSlow(size_t bytes) {
   size_t size =
       blocks_.empty() ? kFirstBlockBytes : std::min(kLargestBlockBytes, blocks_.back().size * 2);
   size = std::max(size, bytes);
-  blocks_.push_back(
-      // tidy: allow(new) uninitialised on purpose
-      {std::unique_ptr<char[]>(new char[size]), size});
+  blocks_.push_back({MakeCountedArray<char>(size), size});
   footprint_ += size;
   next_ = blocks_.back().bytes.get() + bytes;
   left_ = size - bytes;

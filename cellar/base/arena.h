@@ -1,12 +1,14 @@
-// Bump allocator: memory lives until Reset or destruction. One thread at a time.
+// Bump allocator: memory lives until Reset or destruction. One thread at a time. Its blocks are
+// charged to the account that the thread works for when they are taken (memory_account.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <string_view>
 #include <vector>
+
+#include "cellar/base/memory_account.h"
 
 namespace cellar {
 
@@ -16,7 +18,8 @@ class Arena {
   Arena(Arena&&) noexcept = default;
   Arena& operator=(Arena&&) noexcept = default;
 
-  // Uninitialised bytes, aligned to 8. Cost: an allocation per 4 KiB at first, per 256 KiB later.
+  // Uninitialised bytes, aligned to 8. Throws OutOfMemory. Cost: an allocation per 4 KiB at first,
+  // per 256 KiB later.
   char* Allocate(size_t bytes) {
     size_t rounded = (bytes + 7) & ~size_t{7};
     if (rounded <= left_) {
@@ -41,7 +44,7 @@ class Arena {
 
  private:
   struct Block {
-    std::unique_ptr<char[]> bytes;
+    CountedArray<char> bytes;
     size_t size;
   };
   char* AllocateSlow(size_t bytes);

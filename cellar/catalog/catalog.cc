@@ -293,7 +293,7 @@ SnapshotPtr Catalog::Current() const {
 }
 
 void Catalog::Publish(const CatalogEditor& editor, uint64_t commit_version) {
-  const std::vector<AnyDescriptor>& changes = editor.impl_->now().changes;
+  const std::vector<AnyDescriptor> changes = editor.impl_->LastChanges();
   if (changes.empty()) return;
   std::lock_guard publishing(impl_->publish_mutex);
   auto data = std::make_shared<CatalogSnapshot::Data>(Current()->data());

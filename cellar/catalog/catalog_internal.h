@@ -58,15 +58,17 @@ struct CatalogEditor::Impl {
   struct State {
     std::shared_ptr<CatalogSnapshot::Data> data;  // of `snapshot`
     SnapshotPtr snapshot;
-    std::vector<AnyDescriptor> changes;  // since the editor was made
   };
 
   Catalog::Impl* catalog = nullptr;
   kv::Transaction* transaction = nullptr;
-  std::vector<State> states;  // states[i] is what savepoint i returns to
+  std::vector<State> states;           // states[i] is what savepoint i returns to
+  std::vector<AnyDescriptor> changes;  // changes[i] made states[i + 1] of states[i]
 
   const State& now() const { return states.back(); }
   void Push(AnyDescriptor change);
+  // One entry an object, its last, so that a transaction of many changes publishes each once.
+  std::vector<AnyDescriptor> LastChanges() const;
 };
 
 }  // namespace cellar::catalog

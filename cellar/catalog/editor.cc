@@ -228,14 +228,20 @@ void CatalogEditor::Impl::Push(AnyDescriptor change) {
   }
   ++next.data->generation;
   next.snapshot = std::make_shared<const CatalogSnapshot>(next.data);
-  // One entry an object, so that a transaction of many changes publishes each object once.
-  auto same = [&](const AnyDescriptor& other) {
-    if (change.table) return other.table && other.table->id == change.table->id;
-    return other.space && other.space->id == change.space->id;
-  };
-  std::erase_if(next.changes, same);
-  next.changes.push_back(std::move(change));
+  changes.push_back(std::move(change));
   states.push_back(std::move(next));
+}
+
+std::vector<AnyDescriptor> CatalogEditor::Impl::LastChanges() const {
+  std::vector<AnyDescriptor> last;
+  std::set<std::pair<bool, uint64_t>> seen;  // whether it is a table, and its id
+  for (auto at = changes.rbegin(); at != changes.rend(); ++at) {
+    const bool is_table = at->table != nullptr;
+    if (seen.emplace(is_table, is_table ? at->table->id.value : at->space->id.value).second)
+      last.push_back(*at);
+  }
+  std::reverse(last.begin(), last.end());
+  return last;
 }
 
 CatalogEditor::CatalogEditor(Catalog* catalog, kv::Transaction* transaction)
@@ -632,9 +638,11 @@ Result<uint64_t> CatalogEditor::AllocateId() { return impl_->catalog->AllocateId
 size_t CatalogEditor::Savepoint() const { return impl_->states.size() - 1; }
 
 void CatalogEditor::RollbackTo(size_t savepoint) {
-  if (savepoint + 1 < impl_->states.size()) impl_->states.resize(savepoint + 1);
+  if (savepoint + 1 >= impl_->states.size()) return;
+  impl_->states.resize(savepoint + 1);
+  impl_->changes.resize(savepoint);
 }
 
-bool CatalogEditor::changed() const { return !impl_->now().changes.empty(); }
+bool CatalogEditor::changed() const { return !impl_->changes.empty(); }
 
 }  // namespace cellar::catalog

@@ -9,9 +9,9 @@ namespace cellar {
 
 void ColumnVector::Grow(size_t rows) {
   size_t capacity = std::max<size_t>({rows, capacity_ * 2, 16});
-  // Not make_unique, which clears: Resize clears what NULL flags come into use.
-  auto values = std::make_unique_for_overwrite<char[]>(capacity * 16);
-  auto nulls = std::make_unique_for_overwrite<uint8_t[]>(capacity);
+  // Not cleared: Resize clears what NULL flags come into use.
+  auto values = MakeCountedArray<char>(capacity * 16);
+  auto nulls = MakeCountedArray<uint8_t>(capacity);
   if (size_ > 0) {
     std::memcpy(values.get(), values_.get(), size_ * (physical_ == Physical::kBytes ? 16 : 8));
     std::memcpy(nulls.get(), nulls_.get(), size_);

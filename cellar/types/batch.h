@@ -24,7 +24,7 @@ namespace cellar {
 inline constexpr size_t kBatchRows = 1024;
 inline constexpr size_t kMaxBatchRows = 4096;
 
-// One column of a batch. One thread at a time.
+// One column of a batch. One thread at a time. Growing throws OutOfMemory (memory_account.h).
 class ColumnVector {
  public:
   ColumnVector() = default;
@@ -127,8 +127,8 @@ class ColumnVector {
   bool has_codes_ = false;
   size_t size_ = 0;
   size_t capacity_ = 0;
-  std::unique_ptr<char[]> values_;  // 8 bytes a row, 16 for kBytes; capacity counts 16
-  std::unique_ptr<uint8_t[]> nulls_;
+  CountedArray<char> values_;  // 8 bytes a row, 16 for kBytes; capacity counts 16
+  CountedArray<uint8_t> nulls_;
   std::vector<uint8_t> codes_;
   std::vector<std::string_view> dictionary_;
 };
