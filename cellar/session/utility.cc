@@ -345,6 +345,7 @@ Status Session::Impl::DeclareCursor(const ast::DeclareCursorStmt& statement,
   environment.memory_limit_bytes = db->options.memory_limit_bytes;
   CELLAR_TRY_ASSIGN(portal->execution, sql::Execution::Open(target->plan, environment));
   portal->started = true;
+  portal->statement->text = portal->query_text;
   portals[statement.name] = std::move(portal);
   return Status();
 }
@@ -761,6 +762,7 @@ Status Session::Impl::LockWholeTable(const catalog::TableDescriptor& table, int 
   lock_options.wait = nowait ? kv::LockWait::kNoWait : kv::LockWait::kBlock;
   lock_options.timeout = std::chrono::milliseconds(settings.GetInt("lock_timeout"));
   lock_options.cancel = &cancel;
+  const WaitScope waiting(entry.get(), kWaitsForRelation);
   return transaction->kv->Lock(keys, lock_options).status();
 }
 
