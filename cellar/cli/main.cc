@@ -18,6 +18,13 @@ void AddStore(CLI::App* command, store::StoreOptions* store) {
       ->envname("CELLAR_STORE");
 }
 
+// Of commands that go on with what a store has left to do.
+void AddJobs(CLI::App* command, store::StoreOptions* store) {
+  command->add_flag_callback(
+      "--no-jobs", [store] { store->run_jobs = false; },
+      "leave long schema changes (SHOW JOBS) as they are, and make no new ones");
+}
+
 void AddCache(CLI::App* command, store::StoreOptions* store) {
   command->add_option_function<size_t>(
       "--cache-mb", [store](size_t megabytes) { store->cache_bytes = megabytes * kMegabyte; },
@@ -43,6 +50,7 @@ struct ServeCommand {
     CLI::App* command = app->add_subcommand("serve", "serve a store to PostgreSQL clients");
     AddStore(command, &options.store);
     AddCache(command, &options.store);
+    AddJobs(command, &options.store);
     command->add_option("--listen", listen, "HOST:PORT; port 0 picks a free one")
         ->capture_default_str();
     command->add_option("--grpc", grpc, "HOST:PORT of the table API over gRPC; default: none");
@@ -64,6 +72,11 @@ struct ServeCommand {
     command->add_option("--max-connections", options.max_connections, "sessions at once")
         ->capture_default_str()
         ->check(CLI::Range(1, 100000));
+    command
+        ->add_option("--superuser-reserved-connections", options.superuser_reserved_connections,
+                     "of these, kept for superusers")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 100000));
     CLI::Option* certificate =
         command->add_option("--tls-cert", options.tls_certificate, "certificate chain, PEM")
             ->check(CLI::ExistingFile);
@@ -115,6 +128,7 @@ struct SqlCommand {
     CLI::App* command = app->add_subcommand("sql", "a shell on a store of this machine");
     AddStore(command, &options.store);
     AddCache(command, &options.store);
+    AddJobs(command, &options.store);
     command->add_option("-d,--database", options.database, "database")->capture_default_str();
     command->add_option("-U,--user", options.user, "role")->capture_default_str();
     CLI::Option* c =

@@ -48,6 +48,9 @@ class SessionConversation : public Conversation {
     session_->AppendText(value, type, out);
   }
   int64_t SettingNumber(std::string_view name) override { return session_->SettingNumber(name); }
+  void ClientGone() override { session_->ClientGone(); }
+  void SetWake(std::function<void()> wake) override { session_->SetWake(std::move(wake)); }
+  bool ending() const override { return session_->ending(); }
   bool listening() const override { return session_->listening(); }
   Status TakeNotifications(ResultSink* sink) override { return session_->TakeNotifications(sink); }
 
@@ -65,6 +68,7 @@ class DatabaseHost : public Host {
     return std::unique_ptr<Conversation>(std::make_unique<SessionConversation>(std::move(session)));
   }
   bool Cancel(int32_t pid, int32_t secret) override { return database_->Cancel(pid, secret); }
+  bool IsSuperuser(std::string_view role) override { return database_->IsSuperuser(role); }
   std::optional<std::string> PasswordVerifier(std::string_view role) override {
     return database_->PasswordVerifier(role);
   }

@@ -2,6 +2,7 @@
 // that frames can be tested without a store. Everything else here is written against these.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -44,6 +45,10 @@ class Conversation {
   virtual void AppendText(Datum value, Type type, std::string* out) = 0;
   // A setting's value in its unit; 0 when there is none.
   virtual int64_t SettingNumber(std::string_view name) = 0;
+  // See session::Session. From any thread.
+  virtual void ClientGone() = 0;
+  virtual void SetWake(std::function<void()> wake) = 0;
+  virtual bool ending() const = 0;
   // True while the client listens on a channel; and passes on what has come.
   virtual bool listening() const = 0;
   virtual Status TakeNotifications(session::ResultSink* sink) = 0;
@@ -54,6 +59,7 @@ class Host : public auth::RoleDirectory {
  public:
   virtual Result<std::unique_ptr<Conversation>> Open(const session::SessionOptions& options) = 0;
   virtual bool Cancel(int32_t pid, int32_t secret) = 0;
+  virtual bool IsSuperuser(std::string_view role) = 0;
 };
 
 // `database` outlives the host and its conversations.

@@ -22,8 +22,12 @@ struct Peer {
 class Gate {
  public:
   virtual ~Gate() = default;
-  // Takes one of the places for sessions; false when all are taken.
-  virtual bool Admit() = 0;
+  // Takes one of the places for sessions; false when all that are open to such a role are taken:
+  // some are kept for superusers.
+  virtual bool Admit(bool superuser) = 0;
+  // The connection works on a message, or waits for the next: whose client leaves while it works is
+  // told so.
+  virtual void Working(bool works) { (void)works; }
   // The login is over: its time limit no longer counts.
   virtual void LoggedIn() = 0;
   // How long to wait before the answer to a wrong password; grows with each one.
@@ -40,14 +44,21 @@ class Gate {
 struct Channel {
   explicit Channel(int socket)
       : fd(socket), plain(MakePlainTransport(socket)), reader(plain.get()), writer(plain.get()) {}
+  // Also for the transport of TLS that may come later.
+  void set_give_up(const std::atomic<bool>* flag) {
+    give_up = flag;
+    transport().set_give_up(flag);
+  }
   void Secure(std::unique_ptr<Transport> transport) {
     secure = std::move(transport);
+    secure->set_give_up(give_up);
     reader.set_transport(secure.get());
     writer.set_transport(secure.get());
   }
   Transport& transport() { return secure != nullptr ? *secure : *plain; }
 
   int fd;  // borrowed
+  const std::atomic<bool>* give_up = nullptr;
   std::unique_ptr<Transport> plain, secure;
   MessageReader reader;
   MessageWriter writer;

@@ -65,9 +65,7 @@ void Connection::Run() {
   if (!out_.Flush()) return;
   MessageReader& reader = channel_->reader;
   while (true) {
-    if (gate_->stopping()) {
-      return Leave(sqlstate::kAdminShutdown, "terminating connection due to administrator command");
-    }
+    if (Ending()) return LeaveAsTold();
     if (reader.empty()) {
       reader.Unpin();
       reader.Shrink();
@@ -79,9 +77,8 @@ void Connection::Run() {
     switch (reader.Read(&type, &body)) {
       case ReadResult::kMessage: break;
       case ReadResult::kEnd:
-        if (!gate_->stopping()) return;
-        return Leave(sqlstate::kAdminShutdown,
-                     "terminating connection due to administrator command");
+        if (Ending()) LeaveAsTold();
+        return;
       case ReadResult::kBadLength:
         return Leave(sqlstate::kProtocolViolation, "invalid message length");
       case ReadResult::kTooLong: {
@@ -96,7 +93,9 @@ void Connection::Run() {
         continue;
       }
     }
+    gate_->Working(true);
     const Next next = Dispatch(type, body);
+    gate_->Working(false);
     Count();
     if (next == Next::kClose) return;
   }
@@ -150,6 +149,12 @@ void Connection::Count() {
   add(out_.sent(), &counted_sent_, &meters_->bytes_sent);
   add(sink_.rows_sent(), &counted_rows_, &meters_->rows_sent);
   add(sink_.rows_written(), &counted_written_, &meters_->rows_written);
+}
+
+bool Connection::Ending() const { return gate_->stopping() || conversation_->ending(); }
+
+void Connection::LeaveAsTold() {
+  Leave(sqlstate::kAdminShutdown, "terminating connection due to administrator command");
 }
 
 void Connection::Leave(std::string_view sqlstate, std::string_view message) {
@@ -389,7 +394,7 @@ bool Connection::WaitForClient() {
     pollfd ready{channel_->fd, POLLIN, 0};
     const int count = ::poll(&ready, 1, wait);
     if (count > 0 || (count < 0 && errno != EINTR)) return true;
-    if (gate_->stopping()) return true;
+    if (Ending()) return true;
     if (limited && count == 0) {
       left -= wait;
       if (left <= 0) {

@@ -49,6 +49,9 @@ class Connection {
   Next Report(const Status& status);
   Next Ready();
   void Leave(std::string_view sqlstate, std::string_view message);
+  // The server stops, or somebody ended the session; and says goodbye then.
+  bool Ending() const;
+  void LeaveAsTold();
   // Waits for the client's next message, if time limits or notifications ask for more than a plain
   // read. False: the connection is over.
   bool WaitForClient();

@@ -117,6 +117,22 @@ class FakeConversation : public Conversation {
   }
   int64_t SettingNumber(std::string_view) override { return 0; }
   bool listening() const override { return false; }
+  void ClientGone() override {
+    gone_ = true;
+    Cancel();
+  }
+  void SetWake(std::function<void()> wake) override {
+    std::lock_guard lock(wake_mutex_);
+    wake_ = std::move(wake);
+  }
+  bool ending() const override { return ending_; }
+  // As pg_terminate_backend.
+  void End() {
+    ending_ = true;
+    Cancel();
+    std::lock_guard lock(wake_mutex_);
+    if (wake_) wake_();
+  }
   Status TakeNotifications(session::ResultSink*) override { return Status(); }
   void Cancel() { cancelled_ = true; }
 
@@ -164,7 +180,9 @@ class FakeConversation : public Conversation {
   std::map<std::string, Statement> statements_;
   std::map<std::string, Portal> portals_;
   bool in_block_ = false, failed_ = false;
-  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> cancelled_{false}, gone_{false}, ending_{false};
+  std::mutex wake_mutex_;
+  std::function<void()> wake_;
 };
 
 class FakeHost : public Host {
@@ -190,8 +208,29 @@ class FakeHost : public Host {
     auto at = verifiers.find(role);
     return at == verifiers.end() ? std::nullopt : std::optional(at->second);
   }
+  bool IsSuperuser(std::string_view role) override { return role == "root"; }
+  void End(int32_t pid) {
+    std::lock_guard lock(mutex_);
+    conversations_.at(pid)->End();
+  }
+  int32_t last_pid() {
+    std::lock_guard lock(mutex_);
+    return pids_;
+  }
+  // That run "sleep", and what the last of them ended with.
+  int sleepers() const { return sleepers_; }
+  std::string last_end() {
+    std::lock_guard lock(mutex_);
+    return last_end_;
+  }
+  void Slept(const Status& status) {
+    std::lock_guard lock(mutex_);
+    last_end_ = status.sqlstate();
+    --sleepers_;
+  }
+  void Sleeps() { ++sleepers_; }
   bool RoleExists(std::string_view role) override {
-    return role == "cellar" || verifiers.count(role) != 0;
+    return role == "cellar" || role == "root" || verifiers.count(role) != 0;
   }
   bool IsMember(std::string_view user, std::string_view role) override { return user == role; }
   void CancelAll() {
@@ -209,6 +248,8 @@ class FakeHost : public Host {
  private:
   std::mutex mutex_;
   int32_t pids_ = 0;
+  std::string last_end_;
+  std::atomic<int> sleepers_{0};
   std::map<int32_t, FakeConversation*> conversations_;
 };
 
@@ -254,10 +295,14 @@ inline Result<session::ExecuteOutcome> FakeConversation::Run(
     return complete("SET");
   }
   if (text == "sleep") {
+    host_->Sleeps();
     for (int i = 0; i < 2000 && !cancelled_.load(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    return SqlError(Code::kCancelled, "57014", "canceling statement due to user request");
+    const char* state = gone_ ? "08006" : ending_ ? "57P01" : "57014";
+    const Status status = SqlError(Code::kCancelled, state, "canceling statement");
+    host_->Slept(status);
+    return status;
   }
   if (text == "copyin") {
     CELLAR_TRY(sink->OnCopyIn(2, false));

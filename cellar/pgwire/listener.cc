@@ -148,7 +148,8 @@ class Served : public Gate {
         peer_(std::move(peer)),
         login_deadline_(deadline) {}
 
-  bool Admit() override;
+  bool Admit(bool superuser) override;
+  void Working(bool works) override;
   void LoggedIn() override;
   milliseconds LoginFailed(const Peer& peer, std::string_view user) override;
   bool stopping() const override;
@@ -167,6 +168,11 @@ class Served : public Gate {
   Clock::time_point login_deadline_;
   bool admitted_ = false, logged_in_ = false;
   std::list<Served>::iterator self_;
+  Conversation* conversation_ = nullptr;  // while there is one
+  uint64_t worked_ = 0;                   // work_ as the last sweep found it
+
+  std::atomic<uint64_t> work_{0};  // odd while a message is worked on; grows with each
+  std::atomic<bool> give_up_{false};
 };
 
 class ThreadListener : public Listener {
@@ -204,6 +210,7 @@ class ThreadListener : public Listener {
   void Accept();
   void AcceptOne(int fd);
   void SweepLogins();
+  void SweepClients();
   void Spawn(Socket socket, Peer peer);
   void Ended(std::list<Served>::iterator served);
   static void* ThreadMain(void* served);
@@ -230,12 +237,19 @@ class ThreadListener : public Listener {
 
 // ---- Served -------------------------------------------------------------------------------------
 
-bool Served::Admit() {
+bool Served::Admit(bool superuser) {
   std::lock_guard lock(listener_->mutex_);
-  if (listener_->admitted_ >= listener_->options_.max_connections) return false;
+  const ListenerOptions& options = listener_->options_;
+  const size_t kept = superuser ? 0 : options.reserved_connections;
+  if (listener_->admitted_ + kept >= options.max_connections) return false;
   ++listener_->admitted_;
   admitted_ = true;
   return true;
+}
+
+void Served::Working(bool works) {
+  const uint64_t now = work_.load(std::memory_order_relaxed);
+  if (works == ((now & 1) == 0)) work_.store(now + 1, std::memory_order_relaxed);
 }
 
 void Served::LoggedIn() {
@@ -266,11 +280,25 @@ monitor::DoorMeters* Served::meters() const { return listener_->options_.meters;
 
 void Served::Serve() {
   Channel channel(socket_.fd());
+  channel.set_give_up(&give_up_);
   std::unique_ptr<Conversation> conversation = Login(&channel, peer_, listener_->host_, this);
   if (conversation == nullptr) return;
   monitor::DoorMeters* const counted = meters();
   if (counted != nullptr) counted->sessions.fetch_add(1, std::memory_order_relaxed);
+  {
+    std::lock_guard lock(listener_->mutex_);
+    conversation_ = conversation.get();
+  }
+  // The connection finds the stream at its end, and then why.
+  conversation->SetWake([this] {
+    give_up_.store(true, std::memory_order_relaxed);
+    ::shutdown(socket_.fd(), SHUT_RD);
+  });
   Connection(&channel, conversation.get(), this).Run();
+  {
+    std::lock_guard lock(listener_->mutex_);
+    conversation_ = nullptr;
+  }
   conversation.reset();
   if (counted != nullptr) counted->sessions.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -338,6 +366,7 @@ void ThreadListener::AcceptOne(int fd) {
   const int on = 1;
   ::setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   ::setsockopt(socket.fd(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  LimitWrites(socket.fd());
   Spawn(std::move(socket), PeerOf(address));
 }
 
@@ -352,6 +381,27 @@ void ThreadListener::SweepLogins() {
   }
 }
 
+// Tells conversations whose client has left since the message that they work on came. A message
+// that is worked on for less than from one sweep to the next is left to its end.
+void ThreadListener::SweepClients() {
+  std::vector<pollfd> polled;
+  std::vector<Served*> waiting;
+  std::lock_guard lock(mutex_);
+  for (Served& served : served_) {
+    const uint64_t work = served.work_.load(std::memory_order_relaxed);
+    const bool same = work == served.worked_;
+    served.worked_ = work;
+    if (served.conversation_ == nullptr || (work & 1) == 0 || !same) continue;
+    polled.push_back({served.socket_.fd(), POLLRDHUP, 0});
+    waiting.push_back(&served);
+  }
+  if (polled.empty() || ::poll(polled.data(), polled.size(), 0) <= 0) return;
+  for (size_t i = 0; i < polled.size(); ++i) {
+    if ((polled[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0)
+      waiting[i]->conversation_->ClientGone();
+  }
+}
+
 void ThreadListener::Accept() {
   std::vector<pollfd> polled;
   for (const Socket& socket : sockets_) polled.push_back({socket.fd(), POLLIN, 0});
@@ -362,6 +412,7 @@ void ThreadListener::Accept() {
         ::poll(polled.data(), polled.size(), static_cast<int>(kSweepInterval.count()));
     if (Clock::now() - swept >= kSweepInterval) {
       SweepLogins();
+      SweepClients();
       swept = Clock::now();
     }
     if (ready <= 0) continue;

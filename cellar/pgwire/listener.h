@@ -20,6 +20,7 @@ struct ListenerOptions {
   monitor::DoorMeters* meters = nullptr;  // outlives the listener; null: nothing is counted
   std::shared_ptr<const TlsContext> tls;  // null: none
   size_t max_connections = 2000;          // sessions
+  size_t reserved_connections = 0;        // of these, for superusers alone
   size_t max_half_open = 400;             // connections that have not logged in yet
   size_t max_half_open_per_address = 200;
   std::chrono::milliseconds login_timeout{10000};

@@ -183,11 +183,6 @@ std::unique_ptr<Conversation> Login(Channel* channel, const Peer& peer, Host* ho
            channel);
     return nullptr;
   }
-  if (!gate->Admit()) {
-    Refuse(SqlError(Code::kLimit, sqlstate::kTooManyConnections, "sorry, too many clients already"),
-           channel);
-    return nullptr;
-  }
   if (request.minor_version > 0 || !request.unknown_protocol_options.empty()) {
     out.Begin('v');
     out.PutInt32(0);  // the newest minor version spoken here
@@ -201,6 +196,16 @@ std::unique_ptr<Conversation> Login(Channel* channel, const Peer& peer, Host* ho
     }
     monitor::Log(monitor::LogLevel::kWarning, "login refused",
                  {{"user", request.user}, {"database", request.database}, {"from", peer.address}});
+    return nullptr;
+  }
+  // Behind the login: the places that are kept for superusers are for those who are.
+  const bool superuser = host->IsSuperuser(request.user);
+  if (!gate->Admit(superuser)) {
+    Refuse(SqlError(Code::kLimit, sqlstate::kTooManyConnections, "{}",
+                    superuser ? "sorry, too many clients already"
+                              : "remaining connection slots are reserved for non-replication "
+                                "superuser connections"),
+           channel);
     return nullptr;
   }
   PutSasl(kAuthOk, "", &out);

@@ -241,6 +241,80 @@ TEST_F(Wire, BreaksOffWhoDoesNotEndInTime) {
   EXPECT_FALSE(listener_->Stop(milliseconds(100)));
 }
 
+// Yields until it is so; false after ten seconds.
+bool Until(const std::function<bool()>& condition) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+TEST_F(Wire, EndsSessionsThatWaitForTheirClients) {
+  for (const char* before : {"rows 0", "begin", "begin;boom"}) {
+    auto client = Connect();
+    Ask(*client, Query(before));
+    host_.End(host_.last_pid());
+    EXPECT_EQ(client->Collect(), "E:57P01 closed") << before;
+    EXPECT_EQ(TestClient::Field(client->last_error, 'S'), "FATAL");
+  }
+}
+
+TEST_F(Wire, EndsSessionsThatCopyIn) {
+  auto client = Connect();
+  client->Send(Query("copyin"));
+  EXPECT_EQ(client->Next().type, 'G');
+  host_.End(host_.last_pid());
+  EXPECT_EQ(client->Collect(), "E:57P01 closed");
+}
+
+TEST_F(Wire, EndsSessionsThatRunStatements) {
+  auto client = Connect();
+  client->Send(Query("sleep"));
+  EXPECT_TRUE(Until([&] { return host_.sleepers() == 1; }));
+  host_.End(host_.last_pid());
+  EXPECT_EQ(client->Collect(), "E:57P01 closed");
+}
+
+TEST_F(Wire, EndsSessionsWhoseClientDoesNotRead) {
+  auto client = Connect();
+  client->Send(Query("copyout 100000000"));
+  EXPECT_EQ(client->Take(100).size(), 100u);  // and then stops reading
+  host_.End(host_.last_pid());
+  EXPECT_TRUE(Until([&] { return listener_->sessions() == 0; }));
+}
+
+TEST_F(Wire, StopsWhatClientsHaveLeft) {
+  auto client = Connect();
+  client->Send(Query("sleep"));
+  EXPECT_TRUE(Until([&] { return host_.sleepers() == 1; }));
+  client.reset();
+  EXPECT_TRUE(Until([&] { return listener_->sessions() == 0; }));
+  EXPECT_EQ(host_.last_end(), "08006");
+}
+
+TEST(WireLimits, SomePlacesAreKeptForSuperusers) {
+  FakeHost host;
+  ListenerOptions options;
+  options.max_connections = 3;
+  options.reserved_connections = 1;
+  Result<std::unique_ptr<Listener>> listener = Listener::Start(&host, options);
+  ASSERT_TRUE(listener.ok());
+  const auto log_in = [&](TestClient* client, const char* user) {
+    client->Send(Startup(Text("user") + Text(user) + '\0'));
+    return client->Collect();
+  };
+  TestClient one((*listener)->port()), two((*listener)->port()), three((*listener)->port()),
+      four((*listener)->port()), five((*listener)->port());
+  EXPECT_EQ(log_in(&one, "cellar"), "R S S K Z:I");
+  EXPECT_EQ(log_in(&two, "cellar"), "R S S K Z:I");
+  EXPECT_EQ(log_in(&three, "cellar"), "E:53300 closed");
+  EXPECT_THAT(TestClient::Field(three.last_error, 'M'), testing::HasSubstr("reserved"));
+  EXPECT_EQ(log_in(&four, "root"), "R S S K Z:I");
+  EXPECT_EQ(log_in(&five, "root"), "E:53300 closed");
+}
+
 TEST_F(Wire, CountsSessions) {
   EXPECT_EQ(listener_->sessions(), 0u);
   auto one = Connect();

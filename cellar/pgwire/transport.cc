@@ -8,6 +8,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -31,6 +32,7 @@ class PlainTransport : public Transport {
       const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent < 0) {
         if (errno == EINTR) continue;
+        if ((errno == EAGAIN || errno == EWOULDBLOCK) && !gives_up()) continue;
         return false;
       }
       bytes.remove_prefix(static_cast<size_t>(sent));
@@ -70,6 +72,9 @@ class TlsTransport : public Transport {
       ERR_clear_error();
       const int size = static_cast<int>(std::min<size_t>(bytes.size(), 1 << 30));
       const int sent = SSL_write(ssl_.get(), bytes.data(), size);
+      // The same bytes are offered again, as SSL_write asks.
+      if (sent <= 0 && SSL_get_error(ssl_.get(), sent) == SSL_ERROR_WANT_WRITE && !gives_up())
+        continue;
       if (sent <= 0) return false;
       bytes.remove_prefix(static_cast<size_t>(sent));
     }
@@ -184,6 +189,12 @@ CertificatePtr MakeCertificate(EVP_PKEY* key, const std::string& host) {
 }
 
 }  // namespace
+
+void LimitWrites(int fd) {
+  timeval limit{};
+  limit.tv_usec = static_cast<suseconds_t>(std::chrono::microseconds(kWriteLookEvery).count());
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
 
 std::unique_ptr<Transport> MakePlainTransport(int fd) {
   return std::make_unique<PlainTransport>(fd);

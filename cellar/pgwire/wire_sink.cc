@@ -107,6 +107,10 @@ Result<bool> WireSink::ReadCopyData(std::string* chunk) {
                         "a message is longer than {} MB", kMaxMessageBytes >> 20);
       case ReadResult::kBadLength:
       case ReadResult::kEnd:
+        if (conversation_->ending()) {
+          return SqlError(Code::kCancelled, sqlstate::kAdminShutdown,
+                          "terminating connection due to administrator command");
+        }
         client_gone_ = true;
         return SqlError(Code::kCancelled, sqlstate::kConnectionFailure,
                         "unexpected EOF on client connection with an open transaction");

@@ -8,9 +8,14 @@
 
 #include <atomic>
 #include <charconv>
+#include <condition_variable>
+#include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <optional>
+#include <thread>
 
+#include "cellar/auth/crypto.h"
 #include "cellar/auth/hba.h"
 #include "cellar/kv/store_header.h"
 #include "cellar/monitor/exposition.h"
@@ -183,6 +188,46 @@ std::vector<monitor::Reading> ReadEngine(session::Database* database) {
   };
 }
 
+// While the server goes down: names, once the grace is over, the sessions whose statements do not
+// look whether to stop, and ends the process when they still run kGracesToEnd times as late. What
+// was acknowledged is on disk by then; the store opens as after a crash.
+class EndWatch {
+ public:
+  EndWatch(session::Database* database, std::chrono::milliseconds grace)
+      : thread_([this, database, grace] { Run(database, grace); }) {}
+  ~EndWatch() {
+    {
+      std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  EndWatch(const EndWatch&) = delete;
+  EndWatch& operator=(const EndWatch&) = delete;
+
+ private:
+  static constexpr int kGracesToEnd = 6;
+
+  void Run(session::Database* database, std::chrono::milliseconds grace) {
+    std::unique_lock lock(mutex_);
+    for (int graces = 1;; ++graces) {
+      if (changed_.wait_for(lock, grace, [this] { return ended_; })) return;
+      for (const std::string& session : database->RunningSessions()) {
+        Log(LogLevel::kWarning, "a session still runs its statement", {{"session", session}});
+      }
+      if (graces < kGracesToEnd) continue;
+      Log(LogLevel::kError, "the process ends without waiting for them");
+      std::_Exit(1);
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;  // guarded by mutex_
+  std::thread thread_;  // last: it uses the others
+};
+
 monitor::HttpRoutes OperatorRoutes(session::Database* database,
                                    std::vector<const monitor::DoorMeters*> doors,
                                    const std::atomic<bool>* stopping) {
@@ -232,8 +277,17 @@ Status Serve(const ServeOptions& options,
   const sigset_t signals = BlockSignals();
   RaiseFileLimit();
   CELLAR_TRY_ASSIGN(std::shared_ptr<const pgwire::TlsContext> tls, MakeTls(options));
-  CELLAR_TRY_ASSIGN(std::unique_ptr<session::Database> database,
-                    store::OpenDatabase(options.store));
+  if (options.superuser_reserved_connections >= options.max_connections) {
+    return InvalidError(
+        "superuser_reserved_connections ({}) must be less than max_connections ({})",
+        options.superuser_reserved_connections, options.max_connections);
+  }
+  // Before there are threads: each takes from what the process has only a few of.
+  CELLAR_TRY(auth::ReadyCrypto());
+  store::StoreOptions store = options.store;
+  store.max_connections = options.max_connections;
+  store.superuser_reserved_connections = options.superuser_reserved_connections;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<session::Database> database, store::OpenDatabase(store));
   const std::string hba_path = HbaPath(options);
   LoginRules login;
   login.policy.trust_loopback = !options.always_ask_password;
@@ -247,7 +301,8 @@ Status Serve(const ServeOptions& options,
   listen.host = options.host;
   listen.port = options.port;
   listen.tls = std::move(tls);
-  listen.max_connections = options.max_connections;
+  listen.max_connections = static_cast<size_t>(options.max_connections);
+  listen.reserved_connections = static_cast<size_t>(options.superuser_reserved_connections);
   listen.login = login.policy;
   monitor::DoorMeters sql_meters("sql"), table_meters("table");
   listen.meters = &sql_meters;
@@ -281,11 +336,14 @@ Status Serve(const ServeOptions& options,
   WaitForEnd(signals, options, hba_path, &login, listener.get());
   Log("shutting down");
   stopping.store(true);
+  std::optional<EndWatch> watch;
+  watch.emplace(database.get(), options.shutdown_grace);
   database->BeginShutdown();
   if (grpc != nullptr) grpc->Stop(options.shutdown_grace / 2);
   if (!listener->Stop(options.shutdown_grace)) {
     Log(LogLevel::kWarning, "some connections had to be broken off");
   }
+  watch.reset();
   listener.reset();
   grpc.reset();
   http.reset();

@@ -17,7 +17,8 @@ struct ServeOptions {
   store::StoreOptions store;
   std::string host = "127.0.0.1";
   uint16_t port = 5433;
-  size_t max_connections = 2000;
+  int max_connections = 2000;
+  int superuser_reserved_connections = 3;  // of these; fewer than all
   // Where cellar.v1 is served over gRPC; empty: nowhere. Beyond loopback only with grpc_client_ca.
   std::string grpc_host;
   uint16_t grpc_port = 0;

@@ -6,6 +6,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
+#include "cellar/session/backend_signals.h"
 #include "cellar/session/index_parts.h"
 #include "cellar/session/system_privileges.h"
 #include "cellar/session/view_texts.h"
@@ -186,9 +187,11 @@ class CatalogFunctions {
         {"pg_type_is_visible", &CatalogFunctions::TypeIsVisible},
         {"col_description", &CatalogFunctions::ColDescription},
         {"obj_description", &CatalogFunctions::ObjDescription},
+        {"current_query", &CatalogFunctions::CurrentQuery},
         {"pg_advisory_lock", &CatalogFunctions::AdvisoryLock},
         {"pg_advisory_unlock", &CatalogFunctions::AdvisoryUnlock},
         {"pg_advisory_unlock_all", &CatalogFunctions::AdvisoryUnlockAll},
+        {"pg_cancel_backend", &CatalogFunctions::CancelBackend},
         {"pg_database_size", &CatalogFunctions::DatabaseSize},
         {"pg_encoding_to_char", &CatalogFunctions::EncodingToChar},
         {"pg_get_constraintdef", &CatalogFunctions::ConstraintDef},
@@ -206,6 +209,7 @@ class CatalogFunctions {
         {"pg_sequence_last_value", &CatalogFunctions::SequenceLastValue},
         {"pg_table_is_visible", &CatalogFunctions::TableIsVisible},
         {"pg_table_size", &CatalogFunctions::RelationSize},
+        {"pg_terminate_backend", &CatalogFunctions::TerminateBackend},
         {"pg_total_relation_size", &CatalogFunctions::RelationSize},
         {"pg_try_advisory_lock", &CatalogFunctions::TryAdvisoryLock},
         {"shobj_description", &CatalogFunctions::ShobjDescription},
@@ -485,7 +489,22 @@ class CatalogFunctions {
     ++entry.second;
     return true;
   }
+  Result<Datum> CurrentQuery() {
+    if (s_.statement->text.empty()) return Datum();
+    return Datum::Bytes(arena_->Copy(s_.statement->text));
+  }
+  Result<Datum> CancelBackend() {
+    CELLAR_TRY_ASSIGN(const bool done, session::CancelBackend(&s_, Pid()));
+    return Datum::Bool(done);
+  }
+  Result<Datum> TerminateBackend() {
+    const int64_t timeout = args_.size() > 1 ? args_[1].int_value() : 0;
+    CELLAR_TRY_ASSIGN(const bool done, session::TerminateBackend(&s_, Pid(), timeout));
+    return Datum::Bool(done);
+  }
+  int32_t Pid() const { return static_cast<int32_t>(args_[0].int_value()); }
   Result<Datum> AdvisoryLock() {
+    const WaitScope waiting(s_.entry.get(), kWaitsForAdvisoryLock);
     std::unique_lock lock(s_.db->advisory_mutex);
     constexpr auto kPoll = std::chrono::milliseconds(20);
     while (!TryLock(LockKey())) {
@@ -507,8 +526,8 @@ class CatalogFunctions {
       if (held && --at->second.second == 0) s_.db->advisory_locks.erase(at);
     }
     s_.db->advisory_released.notify_all();
-    if (!held && s_.current_sink != nullptr) {
-      CELLAR_TRY(s_.Notify(s_.current_sink, Severity::kWarning, "01000",
+    if (!held && s_.statement->sink != nullptr) {
+      CELLAR_TRY(s_.Notify(s_.statement->sink, Severity::kWarning, "01000",
                            "you don't own a lock of type ExclusiveLock"));
     }
     return Datum::Bool(held);

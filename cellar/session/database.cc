@@ -72,25 +72,30 @@ Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> eng
 }
 
 bool Database::Cancel(int32_t pid, int32_t secret) {
-  std::lock_guard lock(impl_->sessions_mutex);
-  auto at = impl_->sessions.find(pid);
-  if (at == impl_->sessions.end() || at->second->secret != secret) return false;
-  at->second->cancel.Cancel(CancelToken::Reason::kUser);
+  if (!impl_->sessions.Cancel(pid, secret)) return false;
   impl_->advisory_released.notify_all();
   return true;
 }
 
 void Database::BeginShutdown() {
   impl_->shutting_down.store(true);
+  // First those whose clients wait; the store's own threads end at their next step.
+  impl_->sessions.EndAll();
+  impl_->advisory_released.notify_all();
   if (JobService* jobs = JobService::Of(impl_.get())) jobs->Stop();
   impl_->sealing->Stop();
   if (impl_->read_counts != nullptr) impl_->read_counts->Stop();
   impl_->collecting->Stop();
   impl_->statistics->Stop();
-  std::lock_guard lock(impl_->sessions_mutex);
-  for (auto& [pid, session] : impl_->sessions)
-    session->cancel.Cancel(CancelToken::Reason::kShutdown);
-  impl_->advisory_released.notify_all();
+}
+
+std::vector<std::string> Database::RunningSessions() const {
+  std::vector<std::string> running;
+  for (const SessionView& view : impl_->sessions.Views()) {
+    if (view.state == SessionState::kActive)
+      running.push_back(fmt::format("{} ({})", view.pid, view.user));
+  }
+  return running;
 }
 
 std::optional<std::string> Database::PasswordVerifier(std::string_view role) {
@@ -104,6 +109,11 @@ std::optional<std::string> Database::PasswordVerifier(std::string_view role) {
 bool Database::RoleExists(std::string_view role) {
   std::optional<Role> found = impl_->roles->Find(role);
   return found.has_value();
+}
+
+bool Database::IsSuperuser(std::string_view role) {
+  const RoleSetPtr roles = impl_->roles->Current();
+  return roles->IsSuperuser(roles->OidOf(role));
 }
 
 bool Database::IsMember(std::string_view user, std::string_view role) {

@@ -342,11 +342,7 @@ Status Ddl::DropDatabase(const ast::DropDatabaseStmt& statement) {
                     "cannot drop the currently open database");
   }
   {
-    std::lock_guard lock(s_.db->sessions_mutex);
-    int others = 0;
-    for (const auto& [pid, session] : s_.db->sessions) {
-      others += session->database_id == space->id && !session->pooled.load() ? 1 : 0;
-    }
+    const size_t others = s_.db->sessions.CountInDatabase(space->id.value, s_.pid);
     if (others > 0) {
       return SqlError(Code::kInvalid, sqlstate::kObjectInUse,
                       "database \"{}\" is being accessed by other users", statement.name)

@@ -122,7 +122,8 @@ Result<std::unique_ptr<DirectStatement>> DirectStatement::Prepare(Session* sessi
   // tidy: allow(new) the constructor is private
   std::unique_ptr<DirectStatement> direct(new DirectStatement);
   direct->impl_ = std::make_unique<Impl>(session, &s);
-  StatementScope scope(&s, nullptr);
+  Statement statement(text);
+  StatementScope scope(&s, &statement, nullptr);
   auto run = [&]() -> Status {
     CELLAR_TRY(s.cancel.Check());
     Result<sql::Statement> parsed = sql::ParseOne(text);
@@ -139,6 +140,7 @@ Result<std::unique_ptr<DirectStatement>> DirectStatement::Prepare(Session* sessi
     return status;
   }
   direct->impl_->portal->prepared = direct->impl_->prepared;
+  direct->impl_->portal->statement->text = direct->impl_->prepared->text;
   return direct;
 }
 
@@ -231,8 +233,7 @@ Status DirectStatement::Impl::Begin(bool alone) {
 }
 
 Status DirectStatement::Impl::StartQuery(ResultSink* result_sink) {
-  StatementScope scope(s, result_sink);
-  s->commits_by_itself = true;
+  StatementScope scope(s, portal->statement.get(), result_sink);
   const bool alone = !s->in_block && s->transaction == nullptr;
   for (int attempt = 0;; ++attempt) {
     Status status = s->cancel.Check();
@@ -331,7 +332,7 @@ Result<const RowBatch*> DirectStatement::Impl::NextBatch() {
     return &slice;
   }
   if (portal->pending != nullptr) return std::exchange(portal->pending, nullptr);
-  StatementScope scope(s, sink, true);
+  StatementScope scope(s, portal->statement.get(), sink, 0, true);
   Result<const RowBatch*> batch = s->NextRows(portal.get());
   if (batch.ok() && *batch != nullptr) return batch;
   Status status = batch.ok() ? Finish() : batch.status();

@@ -15,23 +15,33 @@ std::string ProgressKey(uint64_t id, uint32_t number) {
   return codec::SystemKey("job", {id, number});
 }
 
+// Smaller than those of progress.
+std::string CancelKey(uint64_t id) { return codec::SystemKey("job", {id, 0}); }
+
 // Adds a record to those of smaller keys.
 Status AddRecord(std::string_view bytes, std::vector<Job>* jobs) {
   CELLAR_TRY_ASSIGN(Job read, DecodeJob(bytes));
-  if (read.kind != JobKind::kProgress) {
+  const bool asks = read.kind == JobKind::kCancelRequest;
+  if (read.kind != JobKind::kProgress && !asks) {
     jobs->push_back(std::move(read));
     return Status();
   }
   if (jobs->empty() || jobs->back().id != read.id) {
-    return CorruptionError("there is progress of job {}, but no record of it", read.id);
+    return CorruptionError("there is {} of job {}, but no record of it",
+                           asks ? "a request to cancel" : "progress", read.id);
   }
   Job& job = jobs->back();
+  if (asks) {
+    job.cancel_requested = true;
+    return Status();
+  }
   job.storage = read.storage;
   job.position = std::move(read.position);
   job.filled = read.filled;
   job.rows_done = read.rows_done;
   job.copy_rows = read.copy_rows;
   job.progress_records = read.progress_records;
+  job.attempts = read.attempts;
   return Status();
 }
 
@@ -78,7 +88,20 @@ Status PutJob(const Job& job, kv::Transaction* transaction) {
   for (uint32_t number = 1; number <= job.progress_records; ++number) {
     CELLAR_TRY(transaction->Delete(ProgressKey(job.id, number)));
   }
+  if (job.ended()) CELLAR_TRY(transaction->Delete(CancelKey(job.id)));
   return transaction->Put(JobKey(job.id), EncodeJob(job));
+}
+
+Status PutCancelRequest(uint64_t id, kv::Transaction* transaction) {
+  Job record;
+  record.id = id;
+  record.kind = JobKind::kCancelRequest;
+  return transaction->Put(CancelKey(id), EncodeJob(record));
+}
+
+Status EraseJob(uint64_t id, kv::Transaction* transaction) {
+  CELLAR_TRY(transaction->Delete(CancelKey(id)));
+  return transaction->Delete(JobKey(id));
 }
 
 Status PutProgress(Job* job, kv::Transaction* transaction) {
@@ -91,6 +114,7 @@ Status PutProgress(Job* job, kv::Transaction* transaction) {
   record.rows_done = job->rows_done;
   record.copy_rows = job->copy_rows;
   record.progress_records = ++job->progress_records;
+  record.attempts = job->attempts;
   return transaction->Put(ProgressKey(job->id, job->progress_records), EncodeJob(record));
 }
 
@@ -123,6 +147,11 @@ std::string EncodeJob(const Job& job) {
   out.set_copy_rows(job.copy_rows);
   out.set_copy_bytes(job.copy_bytes);
   out.set_progress_records(job.progress_records);
+  out.set_attempts(job.attempts);
+  if (job.state == JobState::kParked) {
+    out.set_resume_state(static_cast<uint32_t>(job.resume_state));
+    out.set_parked_reason(job.parked_reason);
+  }
   for (const auto& [name, value] : job.settings) (*out.mutable_settings())[name] = value;
   if (!job.error.ok()) {
     proto::Job::Error* error = out.mutable_error();
@@ -142,7 +171,9 @@ Result<Job> DecodeJob(std::string_view bytes) {
   if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return CorruptionError("the record of a job does not read");
   }
-  if (in.kind() < 1 || in.kind() > 5 || in.state() < 1 || in.state() > 5 ||
+  const bool parked = in.state() == static_cast<uint32_t>(JobState::kParked);
+  if (in.kind() < 1 || in.kind() > 6 || in.state() < 1 || in.state() > 6 ||
+      (parked && (in.resume_state() < 1 || in.resume_state() > 2)) ||
       in.error().code() > static_cast<uint32_t>(Code::kInternal)) {
     return CorruptionError("the record of job {} is of an unknown kind or state", in.id());
   }
@@ -174,6 +205,11 @@ Result<Job> DecodeJob(std::string_view bytes) {
   job.copy_rows = in.copy_rows();
   job.copy_bytes = in.copy_bytes();
   job.progress_records = in.progress_records();
+  job.attempts = in.attempts();
+  if (parked) {
+    job.resume_state = static_cast<JobState>(in.resume_state());
+    job.parked_reason = in.parked_reason();
+  }
   for (const auto& [name, value] : in.settings()) job.settings[name] = value;
   if (in.error().code() != 0) {
     Status error(static_cast<Code>(in.error().code()), in.error().message());
@@ -195,7 +231,8 @@ const char* JobKindName(JobKind kind) {
     case JobKind::kBuildIndex: return "build index";
     case JobKind::kValidate: return "validate constraint";
     case JobKind::kRewrite: return "rewrite table";
-    case JobKind::kProgress: break;
+    case JobKind::kProgress:
+    case JobKind::kCancelRequest: break;
   }
   return "";
 }
@@ -207,12 +244,13 @@ const char* JobStateName(JobState state) {
     case JobState::kDone: return "done";
     case JobState::kFailed: return "failed";
     case JobState::kCancelled: return "cancelled";
+    case JobState::kParked: return "parked";
   }
   return "";
 }
 
 const char* JobStepName(const Job& job) {
-  if (job.state == JobState::kUndoing) return job.detached ? "clearing" : "detaching";
+  if (job.doing() == JobState::kUndoing) return job.detached ? "clearing" : "detaching";
   if (job.kind == JobKind::kValidate) return "validating";
   if (job.filled) return "catching up";
   return job.kind == JobKind::kRewrite ? "copying" : "filling";

@@ -18,9 +18,10 @@ constexpr int64_t kRowsForJob = 2000;
 }  // namespace
 
 Result<bool> Ddl::WantsJob(const catalog::TableDescriptor& table) {
-  if (s_.in_block || !s_.commits_by_itself || !only_command_ || table.temporary) return false;
+  if (s_.in_block || !s_.statement->commits_by_itself || !only_command_ || table.temporary)
+    return false;
   if (s_.transaction->kv->stats().ops != 0) return false;  // it has done something before
-  if (s_.conflicts > 0) return true;
+  if (s_.statement->conflicts > 0) return true;
   CELLAR_TRY_ASSIGN(const std::optional<table::TableUsage> usage,
                     table::UsageOf(table, s_.transaction->kv.get()));
   if (usage.has_value()) return usage->rows >= kRowsForJob;
@@ -29,6 +30,11 @@ Result<bool> Ddl::WantsJob(const catalog::TableDescriptor& table) {
 }
 
 Result<Job> Ddl::NewJob(const catalog::TableDescriptor& table) {
+  const JobService* service = JobService::Of(s_.db);
+  if (service == nullptr || !service->running()) {
+    return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                    "this change needs a job, and the store was opened without running jobs");
+  }
   Job job;
   CELLAR_TRY_ASSIGN(job.id, Editor().AllocateId());
   job.table = table.id;
@@ -60,23 +66,40 @@ bool MaySee(Session::Impl& session, const Job& job) {
   return table != nullptr && session.Owns(*table);
 }
 
-Status RunCancelJob(Session::Impl* session, const ast::OwnStmt& statement) {
-  CELLAR_TRY(session->CheckWritable("CANCEL JOB"));
+namespace {
+
+// The job that the statement names, if the session may say what becomes of it. `action`: a verb.
+Result<uint64_t> NamedJob(Session::Impl* session, const ast::OwnStmt& statement,
+                          std::string_view action) {
   if (session->db->options.read_only) {
     return SqlError(Code::kInvalid, sqlstate::kReadOnlySqlTransaction,
-                    "cannot cancel jobs of a store that is open for reading only");
+                    "cannot {} jobs of a store that is open for reading only", action);
   }
   const auto id = static_cast<uint64_t>(std::max<int64_t>(statement.number, 0));
   CELLAR_TRY_ASSIGN(const std::optional<Job> job, ReadJob(session->db->engine.get(), id));
   if (job.has_value() && !MaySee(*session, *job)) {
     return SqlError(Code::kInvalid, sqlstate::kInsufficientPrivilege,
-                    "permission denied to cancel job {}", id);
+                    "permission denied to {} job {}", action, id);
   }
+  return id;
+}
+
+}  // namespace
+
+Status RunCancelJob(Session::Impl* session, const ast::OwnStmt& statement) {
+  CELLAR_TRY(session->CheckWritable("CANCEL JOB"));
+  CELLAR_TRY_ASSIGN(const uint64_t id, NamedJob(session, statement, "cancel"));
   return JobService::Of(session->db)->Cancel(id);
 }
 
+Status RunResumeJob(Session::Impl* session, const ast::OwnStmt& statement) {
+  CELLAR_TRY(session->CheckWritable("RESUME JOB"));
+  CELLAR_TRY_ASSIGN(const uint64_t id, NamedJob(session, statement, "resume"));
+  return JobService::Of(session->db)->Resume(id);
+}
+
 Status Ddl::AddIndex(catalog::TableDescriptor next, bool concurrently, catalog::TablePtr* table) {
-  if (concurrently && (s_.in_block || !s_.commits_by_itself)) {
+  if (concurrently && (s_.in_block || !s_.statement->commits_by_itself)) {
     return SqlError(Code::kInvalid, sqlstate::kActiveSqlTransaction,
                     "CREATE INDEX CONCURRENTLY cannot run inside a transaction block");
   }
@@ -135,7 +158,7 @@ Status Ddl::ReindexTables(std::span<const catalog::TablePtr> tables,
   for (const catalog::TablePtr& table : tables) {
     if (table->kind != catalog::RelationKind::kTable) {
       by_job.push_back(false);
-    } else if (concurrently && s_.commits_by_itself && !table->temporary) {
+    } else if (concurrently && s_.statement->commits_by_itself && !table->temporary) {
       by_job.push_back(true);
     } else {
       CELLAR_TRY_ASSIGN(const bool wants, WantsJob(*table));

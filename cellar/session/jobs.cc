@@ -95,8 +95,10 @@ JobService* JobService::Of(const Database::Impl* database) {
 
 void JobService::Open(Database* database) {
   auto service = std::make_unique<JobService>(database);
-  (void)service->EndOldBuilds();  // what does not end now fails when its turn comes
-  service->Start();
+  if (database->impl()->options.run_jobs) {
+    (void)service->EndOldBuilds();  // what does not end now fails when its turn comes
+    service->Start();
+  }
   std::lock_guard lock(AllServices().mutex);
   AllServices().of[database->impl()] = std::move(service);
 }
@@ -113,6 +115,7 @@ void JobService::Close(const Database::Impl* database) {
 void JobService::SetHook(std::function<void(std::string_view)> hook) { Hook() = std::move(hook); }
 
 void JobService::Start() {
+  runs_ = true;
   // Signals are for the threads of whoever opened the store.
   sigset_t all, before;
   ::sigfillset(&all);
@@ -140,27 +143,6 @@ void JobService::Wake() {
     woken_ = true;
   }
   changed_.notify_all();
-}
-
-Status JobService::Cancel(uint64_t id) {
-  kv::Engine* engine = database_->impl()->engine.get();
-  CELLAR_TRY_ASSIGN(const std::optional<Job> job, ReadJob(engine, id));
-  if (!job.has_value()) {
-    return SqlError(Code::kNotFound, sqlstate::kUndefinedObject, "job {} does not exist", id);
-  }
-  if (job->ended() || job->state == JobState::kUndoing) {
-    return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
-                    "job {} has ended already", id);
-  }
-  std::lock_guard lock(mutex_);
-  cancelled_.insert(id);
-  if (running_ == id) {
-    cancel_.Cancel(CancelToken::Reason::kUser);
-    if (session_ != nullptr) session_->Cancel(false);
-  }
-  woken_ = true;
-  changed_.notify_all();
-  return Status();
 }
 
 Status JobService::Wait(uint64_t id, const CancelToken* cancel) {
@@ -202,7 +184,7 @@ void JobService::Run() {
     bool left = !jobs.ok();
     if (jobs.ok()) {
       for (Job& job : *jobs) {
-        if (job.ended() || IsUnreadableTable(job)) continue;
+        if (job.ended() || job.state == JobState::kParked || IsUnreadableTable(job)) continue;
         const auto at = not_before_.find(job.id);
         if (at == not_before_.end() || at->second <= Clock::now()) Work(std::move(job));
       }
@@ -230,10 +212,12 @@ void JobService::Work(Job job) {
     if (stopping_) return;
     running_ = job.id;
     cancel_.Clear();
+    if (job.cancel_requested) cancelled_.insert(job.id);
     if (cancelled_.contains(job.id)) cancel_.Cancel(CancelToken::Reason::kUser);
   }
   const uint64_t id = job.id;
   Status status = Go(&job);
+  if (!status.ok()) NoteRest(&job);
   std::lock_guard lock(mutex_);
   running_ = 0;
   if (status.ok()) {
@@ -248,19 +232,28 @@ void JobService::Work(Job job) {
 // Not OK: the job waits for a better time.
 Status JobService::Go(Job* job) {
   Database::Impl& db = *database_->impl();
+  const catalog::SnapshotPtr now = db.catalog->Current();
+  const bool needs_table = job->state == JobState::kRunning || !job->detached;
+  if (needs_table && now->GetTable(job->table) == nullptr &&
+      now->GetDroppedTable(job->table) != nullptr) {
+    return JobTableInBin();
+  }
+  CELLAR_TRY_ASSIGN(const bool may_work, NoteAttempt(job));
+  if (!may_work) return Status();
   JobStepPassed("begun");
   if (job->state == JobState::kRunning) {
     Status status;
     if (db.catalog->Current()->GetTable(job->table) == nullptr) {
       if (db.catalog->Current()->GetDroppedTable(job->table) != nullptr) return JobTableInBin();
       status = JobTargetGone(*job);
-    } else {
+    } else if (status = cancel_.Check(); status.ok()) {
       switch (job->kind) {
         case JobKind::kOldBuild: status = CancelledJob(); break;
         case JobKind::kBuildIndex: status = Build(job); break;
         case JobKind::kValidate: status = Validate(job); break;
         case JobKind::kRewrite: status = Rewrite(job); break;
-        case JobKind::kProgress: break;
+        case JobKind::kProgress:
+        case JobKind::kCancelRequest: break;
       }
     }
     if (status.ok()) {
@@ -311,7 +304,7 @@ void JobService::Forget() {
   if (jobs->size() <= kKeptJobs) return;
   std::unique_ptr<kv::Transaction> writer = engine->Begin();
   for (size_t i = 0; i + kKeptJobs < jobs->size(); ++i) {
-    if (!writer->Delete(JobKey((*jobs)[i].id)).ok()) return;
+    if (!EraseJob((*jobs)[i].id, writer.get()).ok()) return;
   }
   (void)writer->Commit();
 }
@@ -465,6 +458,7 @@ Status JobService::BuildStep(const catalog::TablePtr& table, StepSize size, int 
   next.filled = progress.done;
   next.copy_rows = progress.entries;
   next.rows_done = progress.rows;
+  next.attempts = 1;
   *changes = progress.changes;
   catalog::CatalogEditor editor(db.catalog.get(), transaction.get());
   if (finish) {
@@ -522,18 +516,25 @@ Status JobService::EndOldBuilds() {
 
 // ---- Sessions
 
-Result<std::unique_ptr<Session>> JobService::OpenSession(
+Result<std::unique_ptr<JobService::JobSession>> JobService::OpenSession(
     const Job& job, std::map<std::string, std::string> settings) {
   SessionOptions options;
   options.user = job.created_by;
   options.database = job.database;
+  options.of_job = true;
   for (auto& [name, value] : settings) options.settings.emplace_back(name, std::move(value));
-  CELLAR_TRY_ASSIGN(std::unique_ptr<Session> session, Session::Open(database_, options));
+  // Limits of its creator's statements are none of a job's.
+  options.settings.emplace_back("statement_timeout", "0");
+  auto made = std::make_unique<JobSession>();
+  CELLAR_TRY_ASSIGN(made->session, Session::Open(database_, options));
+  Session* session = made->session.get();
+  made->statement.text = JobKindName(job.kind);
+  made->running.emplace(session->impl(), &made->statement, nullptr);
   std::lock_guard lock(mutex_);
-  session_ = session.get();
+  session_ = session;
   if (stopping_) session_->Cancel(true);
   if (cancelled_.contains(job.id)) session_->Cancel(false);
-  return session;
+  return made;
 }
 
 void JobService::CloseSession() {
@@ -546,7 +547,7 @@ void JobService::CloseSession() {
 
 Status JobService::Validate(Job* job) {
   Database::Impl& db = *database_->impl();
-  CELLAR_TRY_ASSIGN(const std::unique_ptr<Session> session,
+  CELLAR_TRY_ASSIGN(const std::unique_ptr<JobSession> opened,
                     OpenSession(*job, {{"default_transaction_isolation", "repeatable read"},
                                        {"default_transaction_read_only", "on"}}));
   const auto look = [&]() -> Status {
@@ -554,7 +555,7 @@ Status JobService::Validate(Job* job) {
       const catalog::TablePtr table = db.catalog->Current()->GetTable(job->table);
       if (table == nullptr) return JobTableInBin();
       // The snapshot is younger than the descriptor: all rows that are newer keep the constraint.
-      Session::Impl& impl = *session->impl();
+      Session::Impl& impl = *opened->session->impl();
       CELLAR_TRY(impl.EnsureTransaction(false));
       Ddl ddl(&impl, nullptr);
       Status status = ddl.VerifyConstraint(table, job->constraint, job->column);
@@ -641,6 +642,7 @@ Status JobService::Detach(Job* job) {
   Database::Impl& db = *database_->impl();
   Job next = *job;
   next.detached = true;
+  next.attempts = 1;
   const std::vector<catalog::TablePtr> own = OwnSequences(*job);
   Status status;
   if (db.catalog->Current()->GetTable(job->table) == nullptr) {

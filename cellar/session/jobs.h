@@ -24,21 +24,24 @@
 namespace cellar::session {
 
 // Values are persisted. kOldBuild: of a store of an older version; it is not gone on with.
-// kProgress: not a job, but what another record says of one.
+// kProgress and kCancelRequest: not jobs, but what other records say of one.
 enum class JobKind : uint8_t {
   kOldBuild = 1,
   kValidate = 2,
   kRewrite = 3,
   kBuildIndex = 4,
-  kProgress = 5
+  kProgress = 5,
+  kCancelRequest = 6
 };
-// kUndoing: it has failed or was cancelled, and takes back what it made. The last three are final.
+// kUndoing: it has failed or was cancelled, and takes back what it made. The next three are final.
+// kParked: nobody works on it until somebody says so, because the process has ended each time.
 enum class JobState : uint8_t {
   kRunning = 1,
   kUndoing = 2,
   kDone = 3,
   kFailed = 4,
-  kCancelled = 5
+  kCancelled = 5,
+  kParked = 6
 };
 
 // The record: docs/formats/jobs.md.
@@ -66,8 +69,16 @@ struct Job {
   uint32_t progress_records = 0;  // whose numbers were used
   std::map<std::string, std::string> settings;
   Status error;
+  // How often work has begun since the last step that was committed, and not come to rest: more
+  // than one means that the process has ended meanwhile.
+  uint32_t attempts = 0;
+  JobState resume_state = JobState::kRunning;  // of a parked job: what it goes on with
+  std::string parked_reason;
+  bool cancel_requested = false;  // there is such a record
 
-  bool ended() const { return state >= JobState::kDone; }
+  bool ended() const { return state >= JobState::kDone && state <= JobState::kCancelled; }
+  // What it does, or would do if it were not parked.
+  JobState doing() const { return state == JobState::kParked ? resume_state : state; }
 };
 
 // job_records.cc
@@ -75,6 +86,9 @@ std::string JobKey(uint64_t id);
 std::string EncodeJob(const Job& job);
 // Puts the job's record. Progress that was put before goes.
 Status PutJob(const Job& job, kv::Transaction* transaction);
+Status PutCancelRequest(uint64_t id, kv::Transaction* transaction);
+// What is stored about a job, for good.
+Status EraseJob(uint64_t id, kv::Transaction* transaction);
 // Puts how far a build is, under a key that was never used: a commit of files alone, all of whose
 // keys are new, waits for nothing in memory to be written down.
 Status PutProgress(Job* job, kv::Transaction* transaction);
@@ -96,10 +110,11 @@ Status CancelledJob();
 // For tests (JobService::SetHook).
 void JobStepPassed(std::string_view step);
 
-// CANCEL JOB.
+// CANCEL JOB, RESUME JOB.
 // Its maker, the owner of its table, and superusers may see and cancel a job.
 bool MaySee(Session::Impl& session, const Job& job);
 Status RunCancelJob(Session::Impl* session, const ast::OwnStmt& statement);
+Status RunResumeJob(Session::Impl* session, const ast::OwnStmt& statement);
 
 // Thread-safe.
 class JobService {
@@ -125,8 +140,13 @@ class JobService {
   // Until the job has ended; its error, if it has one. When `cancel` is asked to stop, the job is
   // cancelled, unless it is because of the shutdown.
   Status Wait(uint64_t id, const CancelToken* cancel);
-  // Asks for the end of a job. Errors: 42704 unknown, 55000 ended already.
+  // Asks for the end of a job, durably; a parked one is worked on again for that. Errors: 42704
+  // unknown, 55000 ended already.
   Status Cancel(uint64_t id);
+  // A parked job is worked on again. Errors: 42704 unknown, 55000 not parked.
+  Status Resume(uint64_t id);
+  // Whether jobs run (DatabaseOptions::run_jobs).
+  bool running() const { return runs_; }
 
   // Tests only: called after each commit of a job, with the step's name.
   static void SetHook(std::function<void(std::string_view)> hook);
@@ -139,6 +159,14 @@ class JobService {
   void Work(Job job);
   Status Go(Job* job);
   Status Build(Job* job);
+  // Before work on a job begins: says so in its record, or parks the job if the process has ended
+  // kMostAttempts times since its last step. False: it is parked.
+  Result<bool> NoteAttempt(Job* job);
+  // Work on the job came to rest: the process did not end.
+  void NoteRest(Job* job);
+  // Changes the record of a job in one commit, again after conflicts. `change` says what becomes of
+  // what is stored now.
+  Status ChangeRecord(uint64_t id, const std::function<Status(Job*, kv::Transaction*)>& change);
   // Those of an older version end before anybody writes.
   Status EndOldBuilds();
   bool IsUnreadableTable(const Job& job) const;
@@ -159,8 +187,13 @@ class JobService {
                    uint64_t* changes);
   Status Validate(Job* job);
   // As the job's creator. CANCEL JOB reaches it until CloseSession.
-  Result<std::unique_ptr<Session>> OpenSession(const Job& job,
-                                               std::map<std::string, std::string> settings);
+  struct JobSession {
+    std::unique_ptr<Session> session;
+    Statement statement;
+    std::optional<StatementScope> running;
+  };
+  Result<std::unique_ptr<JobSession>> OpenSession(const Job& job,
+                                                  std::map<std::string, std::string> settings);
   void CloseSession();
   // rewrite_job.cc
   Status Rewrite(Job* job);
@@ -187,6 +220,7 @@ class JobService {
   bool Rest(Clock::duration duration);
 
   Database* database_;
+  bool runs_ = false;   // Start was called
   CancelToken cancel_;  // of what is running
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -20,6 +20,7 @@ Status Session::Impl::RunOwnStatement(const ast::OwnStmt& statement, Portal* por
     case ast::OwnKind::kUndrop:
     case ast::OwnKind::kPurge: return RunBinStatement(statement, sink, tag);
     case ast::OwnKind::kCancelJob: return session::RunCancelJob(this, statement);
+    case ast::OwnKind::kResumeJob: return session::RunResumeJob(this, statement);
     case ast::OwnKind::kCheck: return RunCheck(statement, portal, sink);
     case ast::OwnKind::kRepair: return RunRepair(statement, portal, sink);
     case ast::OwnKind::kSetOptions:

@@ -58,8 +58,8 @@ void Session::Impl::FollowRoles() {
   if (session_before != session_oid || user_before != user_oid) ++access_epoch;
   const Role* session_role = Roles().FindByOid(session_oid);
   if (session_role != nullptr && session_role->name != session_user) {
-    std::lock_guard lock(db->sessions_mutex);  // other sessions' pg_stat_activity reads it
     session_user = session_role->name;
+    entry->SetUser(session_user);
   }
   if (const Role* role = Roles().FindByOid(user_oid)) user = role->name;
   const std::string superuser = IsSuperuser() ? "on" : "off";
@@ -306,10 +306,7 @@ Status Session::Impl::CheckLogin(const catalog::NamespaceDescriptor& database, b
         .WithDetail("User does not have CONNECT privilege.");
   }
   if (role->connection_limit >= 0) {
-    std::lock_guard lock(db->sessions_mutex);
-    const auto open =
-        std::count_if(db->sessions.begin(), db->sessions.end(),
-                      [&](const auto& entry) { return entry.second->login_oid == role->oid; });
+    const auto open = static_cast<int64_t>(db->sessions.CountOfRole(role->oid));
     if (open - (is_in ? 1 : 0) >= role->connection_limit) {
       return SqlError(Code::kLimit, sqlstate::kTooManyConnections,
                       "too many connections for role \"{}\"", role->name);

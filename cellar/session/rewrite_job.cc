@@ -270,6 +270,7 @@ Status JobService::RewriteStep(Session::Impl* session, const catalog::TablePtr& 
   next.copy_rows = progress.rows;
   next.copy_bytes = progress.bytes;
   next.rows_done = static_cast<uint64_t>(progress.rows);
+  next.attempts = 1;
   *changes = progress.changes;
   catalog::CatalogEditor editor(db.catalog.get(), transaction.get());
   if (finish) {
@@ -305,9 +306,10 @@ Status JobService::RewriteIn(Session::Impl* session, Job* job) {
 }
 
 Status JobService::Rewrite(Job* job) {
-  CELLAR_TRY_ASSIGN(const std::unique_ptr<Session> session, OpenSession(*job, job->settings));
-  Status status = RewriteIn(session->impl(), job);
-  session->impl()->Rollback();
+  CELLAR_TRY_ASSIGN(const std::unique_ptr<JobSession> opened, OpenSession(*job, job->settings));
+  Session::Impl* session = opened->session->impl();
+  Status status = RewriteIn(session, job);
+  session->Rollback();
   CloseSession();
   return status;
 }

@@ -126,28 +126,6 @@ void SliceBatch(const RowBatch& from, size_t start, size_t end, RowBatch* to) {
   to->SetSize(end - start);
 }
 
-StatementScope::StatementScope(Session::Impl* session, ResultSink* sink, bool goes_on)
-    : session_(session) {
-  session->current_sink = sink;
-  catalog::ForgetUnreadableMet();
-  // A request to cancel that came while nothing was running is for nothing.
-  if (!goes_on && !session->db->shutting_down.load(std::memory_order_relaxed)) {
-    session->cancel.Clear();
-  }
-  const int64_t timeout = session->settings.hot().statement_timeout_ms;
-  if (timeout <= 0) return;
-  timed_ = true;
-  session->cancel.SetDeadline(std::chrono::steady_clock::now() +
-                              std::chrono::milliseconds(timeout));
-}
-
-StatementScope::~StatementScope() {
-  session_->current_sink = nullptr;
-  session_->FollowSealSettings();
-  if (timed_) session_->cancel.SetDeadline(std::chrono::steady_clock::time_point());
-  if (!session_->db->shutting_down.load(std::memory_order_relaxed)) session_->cancel.Clear();
-}
-
 bool Session::Impl::RetryAfter(const Status& status, int attempt) {
   if (!ShouldRetry(status) || attempt >= kMaxRetries) return false;
   db->retries.fetch_add(1, std::memory_order_relaxed);
@@ -158,15 +136,35 @@ bool Session::Impl::RetryAfter(const Status& status, int attempt) {
 // ---- Session::Impl
 // ----------------------------------------------------------------------------------------
 
+namespace {
+
+std::shared_ptr<SessionEntry> MakeEntry(Database::Impl* db, const SessionOptions& options) {
+  std::random_device device;
+  SessionView view;
+  view.user = options.user;
+  view.login_oid = db->roles->Current()->OidOf(options.user);
+  view.database = options.database;
+  view.client_address = options.client_address;
+  view.of_job = options.of_job;
+  view.began_micros = view.changed_micros = NowMicros();
+  return std::make_shared<SessionEntry>(db->sessions.NextPid(), static_cast<int32_t>(device()),
+                                        std::move(view));
+}
+
+}  // namespace
+
 Session::Impl::Impl(Database::Impl* database, SessionOptions session_options)
-    : db(database), options(std::move(session_options)) {
+    : db(database),
+      options(std::move(session_options)),
+      entry(MakeEntry(db, options)),
+      pid(entry->pid()),
+      cancel(entry->cancel()) {
   user = session_user = options.user;
   roles = db->roles->Current();
   database_name = options.database;
   std::random_device device;
   random_state[0] = (uint64_t{device()} << 32) | device();
   random_state[1] = (uint64_t{device()} << 32) | device() | 1;
-  secret = static_cast<int32_t>(device());
 }
 
 Session::Impl::~Impl() {
@@ -428,7 +426,7 @@ Status Session::Impl::StartPortal(Portal* portal) {
   CELLAR_TRY(EnsurePlan(&prepared));
   CELLAR_TRY(CheckPrepared(&prepared));
   const sql::Plan& plan = *prepared.plan;
-  const bool alone = commits_by_itself && !in_block && transaction == nullptr;
+  const bool alone = statement->commits_by_itself && !in_block && transaction == nullptr;
   CELLAR_TRY(EnsureTransaction(alone && plan.read_only && !plan.locks_rows));
   CELLAR_TRY(RefreshStatementSnapshot());
   if (!plan.read_only) CELLAR_TRY(CheckWritable(prepared.statement->tag));
@@ -605,7 +603,9 @@ class WatchingSink : public ResultSink {
 }  // namespace
 
 Status Session::Impl::ExecuteSimple(std::string_view text, ResultSink* sink) {
-  StatementScope statement_scope(this, sink);
+  Statement first(text);
+  std::optional<Statement> later;  // the one that runs, of those behind the first
+  StatementScope running(this, &first, sink);
   Result<std::vector<sql::Statement>> parsed = sql::Parse(text);
   if (!parsed.ok()) {
     Fail();
@@ -613,29 +613,34 @@ Status Session::Impl::ExecuteSimple(std::string_view text, ResultSink* sink) {
   }
   if (parsed->empty()) return sink->OnEmptyQuery();
   const bool single = parsed->size() == 1;
-  commits_by_itself = single;
+  first.commits_by_itself = single;
   std::string whole(text);
   for (sql::Statement& one : *parsed) {
-    auto statement = std::make_shared<const sql::Statement>(std::move(one));
+    if (&one != parsed->data()) {
+      running.Continue(&first);  // the one before ends here
+      later.emplace(text);
+      later->commits_by_itself = false;
+      running.Continue(&*later);
+    }
+    auto tree = std::make_shared<const sql::Statement>(std::move(one));
     WatchingSink watch(sink);
     std::string tag;
     Status status;
-    conflicts = 0;
     const auto began = std::chrono::steady_clock::now();
     for (int attempt = 0;; ++attempt) {
       status = cancel.Check();
-      if (status.ok() && failed && !EndsFailedBlock(*statement->ast)) status = FailedBlockError();
+      if (status.ok() && failed && !EndsFailedBlock(*tree->ast)) status = FailedBlockError();
       const bool alone = single && !in_block && transaction == nullptr;
       if (status.ok()) {
-        Result<std::shared_ptr<Prepared>> prepared = Prepare("", whole, statement, {});
+        Result<std::shared_ptr<Prepared>> prepared = Prepare("", whole, tree, {});
         status = prepared.ok() ? RunStatement(*prepared, &watch, true, &tag) : prepared.status();
-        if (status.ok() && !IsTransactionControl(*statement->ast) && alone && !in_block)
+        if (status.ok() && !IsTransactionControl(*tree->ast) && alone && !in_block)
           status = Commit(&watch);
       }
       if (status.ok()) break;
       Fail();
       if (!alone || watch.touched() || TooLong(began) || !RetryAfter(status, attempt)) break;
-      ++conflicts;
+      ++statement->conflicts;
     }
     if (!status.ok()) {
       status = catalog::ExplainUnreadable(std::move(status));
@@ -658,15 +663,21 @@ Status Session::Impl::ExecuteSimple(std::string_view text, ResultSink* sink) {
 // ---- Session
 // ----------------------------------------------------------------------------------------------
 
+namespace {
+
+Status ShuttingDown() {
+  return SqlError(Code::kUnavailable, sqlstate::kCannotConnectNow,
+                  "the database system is shutting down");
+}
+
+}  // namespace
+
 Session::Session() = default;
 
 Session::~Session() {
   if (impl_ == nullptr) return;
   Database::Impl* db = impl_->db;
-  {
-    std::lock_guard lock(db->sessions_mutex);
-    db->sessions.erase(impl_->pid);
-  }
+  impl_->entry->SetWake({});
   db->notifications.Unlisten(impl_->pid, "");
   {
     std::lock_guard lock(db->advisory_mutex);
@@ -678,14 +689,13 @@ Session::~Session() {
   impl_->Rollback();
   impl_->DropTemporarySchema();
   if (impl_->pauses_sealing) db->sealing->Resume();
+  // Who waits for its end may count on all of the above.
+  db->sessions.Remove(impl_->pid);
 }
 
 Result<std::unique_ptr<Session>> Session::Open(Database* database, const SessionOptions& options) {
   Database::Impl* db = database->impl();
-  if (db->shutting_down.load()) {
-    return SqlError(Code::kUnavailable, sqlstate::kCannotConnectNow,
-                    "the database system is shutting down");
-  }
+  if (db->shutting_down.load()) return ShuttingDown();
   // tidy: allow(new) the constructor is private
   std::unique_ptr<Session> session(new Session);  // NOLINT: private constructor
   session->impl_ = std::make_unique<Impl>(db, options);
@@ -709,6 +719,10 @@ Result<std::unique_ptr<Session>> Session::Open(Database* database, const Session
     CELLAR_TRY(impl.settings.SetDefault("default_table_layout", db->options.table_layout));
   if (!db->options.seal.empty())
     CELLAR_TRY(impl.settings.SetDefault("cellar.seal", db->options.seal));
+  CELLAR_TRY(
+      impl.settings.SetDefault("max_connections", std::to_string(db->options.max_connections)));
+  CELLAR_TRY(impl.settings.SetDefault("superuser_reserved_connections",
+                                      std::to_string(db->options.superuser_reserved_connections)));
   CELLAR_TRY(impl.ApplyRoleSettings());
   for (const auto& [name, value] : options.settings) {
     if (!impl.settings.Get(name) && name.find('.') == std::string::npos) {
@@ -726,9 +740,9 @@ Result<std::unique_ptr<Session>> Session::Open(Database* database, const Session
   (void)impl.settings.TakeChanges();
   impl.seal_rate_kb = impl.settings.hot().seal_rate_kb;
   impl.FollowSealSettings();
-  impl.pid = db->next_pid.fetch_add(1);
-  std::lock_guard lock(db->sessions_mutex);
-  db->sessions[impl.pid] = &impl;
+  impl.entry->SetDatabase(impl.database_id.value, impl.database_name);
+  impl.ShowRest();
+  if (!db->sessions.Add(impl.entry)) return ShuttingDown();
   return session;
 }
 
@@ -739,7 +753,8 @@ Status Session::ExecuteSimple(std::string_view text, ResultSink* sink) {
 Status Session::Parse(const std::string& name, std::string_view text,
                       std::span<const uint32_t> parameter_oids, ResultSink* sink) {
   Impl& impl = *impl_;
-  StatementScope statement_scope(&impl, sink);
+  Statement statement(text);
+  StatementScope running(&impl, &statement, sink);
   auto run = [&]() -> Status {
     CELLAR_TRY(impl.cancel.Check());
     if (!name.empty() && impl.statements.count(name) != 0) {
@@ -819,6 +834,7 @@ Status Session::Bind(const std::string& portal_name, const std::string& statemen
     }
     auto portal = std::make_unique<Portal>();
     portal->name = portal_name;
+    portal->statement->text = prepared->text;
     portal->prepared = prepared;
     for (size_t i = 0; i < parameters.size(); ++i) {
       const BoundParameter& parameter = parameters[i];
@@ -864,14 +880,18 @@ Result<std::vector<ResultColumn>> Session::DescribePortal(const std::string& nam
 Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t max_rows,
                                               bool sync_follows, ResultSink* sink) {
   Impl& impl = *impl_;
-  StatementScope statement_scope(&impl, sink);
+  const auto at = impl.portals.find(name);
+  if (at == impl.portals.end()) {
+    impl.Fail();
+    return SqlError(Code::kNotFound, sqlstate::kInvalidCursorName, "portal \"{}\" does not exist",
+                    name);
+  }
+  // They outlive the portal, which an error drops.
+  const std::shared_ptr<Statement> statement = at->second->statement;
+  const std::shared_ptr<Prepared> kept_text = at->second->prepared;
+  StatementScope running(&impl, statement.get(), sink);
   auto run = [&]() -> Result<ExecuteOutcome> {
     CELLAR_TRY(impl.cancel.Check());
-    auto at = impl.portals.find(name);
-    if (at == impl.portals.end()) {
-      return SqlError(Code::kNotFound, sqlstate::kInvalidCursorName, "portal \"{}\" does not exist",
-                      name);
-    }
     Portal* portal = at->second.get();
     const Prepared& prepared = *portal->prepared;
     if (prepared.statement->ast == nullptr) {
@@ -880,11 +900,11 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
     }
     const ast::Node& node = *prepared.statement->ast;
     if (impl.failed && !EndsFailedBlock(node)) return FailedBlockError();
-    impl.commits_by_itself = sync_follows;
+    statement->commits_by_itself = sync_follows;
     const bool alone =
         sync_follows && !impl.in_block && impl.transaction == nullptr && !portal->started;
     bool sent = false;
-    impl.conflicts = 0;
+    statement->conflicts = 0;
     const auto began = std::chrono::steady_clock::now();
     for (int attempt = 0;; ++attempt) {
       auto once = [&]() -> Result<ExecuteOutcome> {
@@ -938,7 +958,7 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
       kept->rows_sent = 0;
       impl.Rollback();
       impl.portals[name] = std::move(kept);
-      ++impl.conflicts;
+      ++statement->conflicts;
       impl.RetryAfter(outcome.status(), attempt);
     }
   };
@@ -1000,7 +1020,7 @@ std::vector<std::pair<std::string, std::string>> Session::ReportedParameters() c
 }
 
 int32_t Session::pid() const { return impl_->pid; }
-int32_t Session::cancel_secret() const { return impl_->secret; }
+int32_t Session::cancel_secret() const { return impl_->entry->secret(); }
 
 void Session::Fail() { impl_->Fail(); }
 
@@ -1065,7 +1085,14 @@ Status Session::TakeNotifications(ResultSink* sink) {
 }
 
 void Session::Cancel(bool shutdown) {
-  impl_->cancel.Cancel(shutdown ? CancelToken::Reason::kShutdown : CancelToken::Reason::kUser);
+  if (shutdown) return impl_->entry->End(CancelToken::Reason::kShutdown);
+  impl_->cancel.Cancel(CancelToken::Reason::kUser);
 }
+
+void Session::ClientGone() { impl_->entry->End(CancelToken::Reason::kClientGone); }
+
+void Session::SetWake(std::function<void()> wake) { impl_->entry->SetWake(std::move(wake)); }
+
+bool Session::ending() const { return impl_->cancel.ends_session(); }
 
 }  // namespace cellar::session

@@ -71,6 +71,7 @@ struct SessionOptions {
   std::string database = "cellar";
   std::string client_address;                                 // "127.0.0.1", empty for embedded use
   std::vector<std::pair<std::string, std::string>> settings;  // start-up parameters
+  bool of_job = false;                                        // of the store itself, for no client
 };
 
 struct BoundParameter {
@@ -90,11 +91,14 @@ enum class ExecuteOutcome : uint8_t { kComplete, kSuspended };
 struct DatabaseOptions {
   bool create_if_missing = true;
   bool read_only = false;
+  bool run_jobs = true;                           // false: jobs stay as they are, and none is made
   bool durable_commits = true;                    // default of synchronous_commit
   size_t memory_limit_bytes = size_t{256} << 20;  // one sort, hash or buffer
   std::string table_layout;        // default of default_table_layout; empty: the built-in one
   std::string seal;                // default of cellar.seal: auto, off, always; empty: auto
   size_t batch_rows = kBatchRows;  // see sql::ExecEnvironment; fewer is for tests
+  // What SHOW says of them; the door counts.
+  int max_connections = 2000, superuser_reserved_connections = 3;
 };
 
 class Database;
@@ -137,8 +141,16 @@ class Session {
   std::vector<std::pair<std::string, std::string>> ReportedParameters() const;
   int32_t pid() const;
   int32_t cancel_secret() const;
-  // Thread-safe. Stops the running statement with 57014 (shutdown: 57P01).
+  // Thread-safe. Stops the running statement with 57014 (shutdown: the session ends, 57P01).
   void Cancel(bool shutdown);
+  // Thread-safe. Nobody is there any more to read what comes: the session ends, with 08006.
+  void ClientGone();
+  // Called from any thread when the session is told to end (shutdown, pg_terminate_backend), which
+  // its next statement finds out by itself: wakes a door that waits for its client. Must not block.
+  // Empty: none; on return no call runs any more.
+  void SetWake(std::function<void()> wake);
+  // True once the session was told to end.
+  bool ending() const;
 
   // What a wire protocol needs besides.
   // An error that the protocol itself found: fails the transaction block, or rolls back.
@@ -171,10 +183,13 @@ class Database {
   bool Cancel(int32_t pid, int32_t secret);
   // Sessions end with 57P01 at their next statement; running ones are cancelled.
   void BeginShutdown();
+  // Sessions of all doors that run a statement: "1002 (role)". For a log.
+  std::vector<std::string> RunningSessions() const;
   // Finds what SCRAM needs of a role: its stored verifier "SCRAM-SHA-256$..."; nullopt: no such
   // role or no password.
   std::optional<std::string> PasswordVerifier(std::string_view role);
   bool RoleExists(std::string_view role);
+  bool IsSuperuser(std::string_view role);
   // Whether `user` is `role` or was granted it, if through others.
   bool IsMember(std::string_view user, std::string_view role);
   kv::Engine* engine();

@@ -24,7 +24,9 @@
 #include "cellar/session/roles.h"
 #include "cellar/session/sealing.h"
 #include "cellar/session/session.h"
+#include "cellar/session/session_registry.h"
 #include "cellar/session/settings.h"
+#include "cellar/session/statement.h"
 #include "cellar/session/statistics.h"
 #include "cellar/sql/exec/deferred_checks.h"
 #include "cellar/sql/exec/executor.h"
@@ -117,12 +119,10 @@ struct Database::Impl {
   std::unique_ptr<RoleStore> roles;
   std::unique_ptr<Quotas> quotas;
   NotificationHub notifications;
-  std::atomic<int32_t> next_pid{1000};
   std::atomic<bool> shutting_down{false};
   std::atomic<uint64_t> retries{0};
   int64_t start_micros = 0;
-  std::mutex sessions_mutex;
-  std::map<int32_t, Session::Impl*> sessions;  // guarded by sessions_mutex
+  SessionRegistry sessions;
   // Advisory locks: key -> (pid, count).
   std::mutex advisory_mutex;
   std::condition_variable advisory_released;
@@ -167,6 +167,7 @@ struct Prepared {
 // statement.
 struct Portal {
   std::string name;
+  std::shared_ptr<Statement> statement = std::make_shared<Statement>();  // may outlive it
   std::shared_ptr<Prepared> prepared;
   Arena arena;  // parameters
   std::vector<Datum> parameters;
@@ -276,6 +277,8 @@ struct Session::Impl : public sql::SessionFunctions,
                                                        std::span<const catalog::ColumnId> columns,
                                                        bool to_defaults) override;
   void Rollback();
+  // Tells the registry what the session is between statements.
+  void ShowRest();
   // After an error: the block is failed, or the implicit transaction rolled back.
   void Fail();
   void InterruptDirectRuns();
@@ -469,10 +472,12 @@ struct Session::Impl : public sql::SessionFunctions,
   uint64_t allowed_sequence = 0, allowed_sequence_generation = 0, allowed_sequence_epoch = 0;
   catalog::NamespaceId database_id;
   catalog::NamespaceId temporary_namespace;
-  int32_t pid = 0, secret = 0;
-  CancelToken cancel;
-  // Nobody's: kept for the next call of the table API.
-  std::atomic<bool> pooled{false};
+  const std::shared_ptr<SessionEntry> entry;  // in db->sessions while the session is open
+  const int32_t pid;
+  CancelToken& cancel;                        // the entry's
+  Statement no_statement;                     // stands for the running one when there is none
+  Statement* statement = &no_statement;
+  uint64_t shown_settings = 0;  // generation of those that the entry shows
   sql::NameScope scope;
   uint64_t scope_generation = 0, scope_catalog_generation = 0, scope_epoch = 0;
 
@@ -482,8 +487,6 @@ struct Session::Impl : public sql::SessionFunctions,
   uint32_t commit_marker_call = 0;
   bool relaxed_commit = false;  // the next commit need not wait for the disk
   uint64_t last_commit_version = 0;
-  bool commits_by_itself = true;  // the running statement, when no block is open
-  int conflicts = 0;              // for which the running statement was started anew
   bool failed = false;
   ast::TransactionModes pending_modes;
 
@@ -493,27 +496,12 @@ struct Session::Impl : public sql::SessionFunctions,
   std::map<uint64_t, int64_t> sequence_values;  // currval by relation oid
   std::optional<uint32_t> last_sequence;
   uint64_t random_state[2] = {0, 0};
-  ResultSink* current_sink = nullptr;  // while a statement runs, for notices
   bool pauses_sealing = false;
   int64_t seal_rate_kb = 0;  // as last told
 };
 
 // What a statement of ours returns; empty: no rows. own_statements.cc.
 std::vector<ResultColumn> ColumnsOf(const ast::OwnStmt& statement);
-
-// Arms the statement timeout for the time of one client message. `goes_on`: the message continues
-// what an earlier one began, and a request to cancel that came between the two is for it.
-class StatementScope {
- public:
-  StatementScope(Session::Impl* session, ResultSink* sink, bool goes_on = false);
-  ~StatementScope();
-  StatementScope(const StatementScope&) = delete;
-  StatementScope& operator=(const StatementScope&) = delete;
-
- private:
-  Session::Impl* session_;
-  bool timed_ = false;
-};
 
 // Rows [start, end) of a batch, borrowing its bytes.
 void SliceBatch(const RowBatch& from, size_t start, size_t end, RowBatch* to);

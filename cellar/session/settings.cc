@@ -209,6 +209,8 @@ constexpr Definition kDefinitions[] = {
      "Causes '...' strings to treat backslashes literally."},
     {"statement_timeout", Kind::kInt, "0", "", "ms", false, false,
      "Sets the maximum allowed duration of any statement."},
+    {"superuser_reserved_connections", Kind::kInt, "3", "", "", false, true,
+     "Sets the number of connection slots reserved for superusers."},
     {"synchronize_seqscans", Kind::kBool, "on", "", "", false, false,
      "Enable synchronized sequential scans."},
     {"synchronous_commit", Kind::kEnum, "on", "on,off,local,remote_write,remote_apply", "", false,

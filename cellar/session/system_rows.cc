@@ -349,7 +349,9 @@ class Generator {
         row_.Int("rows_done", static_cast<int64_t>(job.rows_done));
       if (!job.ended()) row_.Text("step", JobStepName(job));
       if (job.ended_micros != 0) row_.Int("ended", job.ended_micros);
-      if (!job.error.ok()) {
+      if (job.state == JobState::kParked) {
+        row_.Text("error", job.parked_reason);
+      } else if (!job.error.ok()) {
         row_.Text("error", fmt::format("{}: {}", job.error.sqlstate(), job.error.message()));
       }
       row_.Emit();
@@ -1437,19 +1439,33 @@ class Generator {
   }
 
   void Activity() {
-    std::lock_guard lock(s_.db->sessions_mutex);
-    for (const auto& [pid, session] : s_.db->sessions) {
-      row_.Int("datid", session->database_id.value + catalog::TableDescriptor::kFirstOid)
-          .Text("datname", session->database_name)
-          .Int("pid", pid)
-          .Int("usesysid", session->login_oid)
-          .Text("usename", session->session_user)
-          .TextOrNull("client_addr", session->options.client_address)
-          .Text("backend_type", "client backend");
-      // Another session's own state belongs to its thread: only this one's is shown.
-      if (session == &s_) {
-        row_.Text("application_name", *s_.settings.Get("application_name")).Text("state", "active");
+    const bool sees_all = s_.HasPrivilegesOf(kReadAllStatsRole);
+    const auto time = [this](std::string_view column, int64_t micros) {
+      if (micros != 0) row_.Int(column, micros);
+    };
+    for (const SessionView& view : s_.db->sessions.Views()) {
+      row_.Int("datid", view.database_id + catalog::TableDescriptor::kFirstOid)
+          .Text("datname", view.database)
+          .Int("pid", view.pid)
+          .Int("usesysid", view.login_oid)
+          .Text("usename", view.user);
+      if (!sees_all && !s_.HasPrivilegesOf(view.login_oid)) {
+        row_.Text("query", "<insufficient privilege>").Emit();
+        continue;
       }
+      row_.TextOrNull("client_addr", view.client_address)
+          .Text("application_name", view.application_name)
+          .Text("state", SessionStateName(view.state))
+          .Text("query", view.query)
+          .Text("backend_type", view.of_job ? "job" : "client backend");
+      time("backend_start", view.began_micros);
+      time("xact_start", view.transaction_micros);
+      time("query_start", view.query_micros);
+      time("state_change", view.changed_micros);
+      const WaitEvent* wait = view.wait;
+      if (wait == nullptr && view.state != SessionState::kActive && !view.of_job)
+        wait = &kWaitsForClient;
+      if (wait != nullptr) row_.Text("wait_event_type", wait->type).Text("wait_event", wait->name);
       row_.Emit();
     }
   }

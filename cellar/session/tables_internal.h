@@ -83,6 +83,14 @@ struct Worker {
   RowBatch keys;
   std::vector<uint32_t> positions;
   table::ScanSpec spec;
+  // The call that has the worker; of the scans that are open in a transaction, all.
+  Statement statement;
+  std::optional<StatementScope> running;
+  int leases = 0;
+
+  // Around the calls; those of one transaction may overlap.
+  void Enter(const CallOptions& options);
+  void Leave();
 
   // Would its role be let in anew? False: it, or the database, has become another one, and somebody
   // else must be asked. Errors: those of logging in. Cost: two loads while nothing changes.
@@ -125,8 +133,11 @@ class Lease {
   // has ended; 57014.
   static Result<Lease> Take(Store* store, const CallOptions& options);
   void Release();
-  // The worker of a transaction that has ended is another call's by now.
-  void Abandon() { worker_ = nullptr; }
+  // The worker's transaction ends, and it is another call's then.
+  void Abandon() {
+    if (worker_ != nullptr) worker_->Leave();
+    worker_ = nullptr;
+  }
   Worker* operator->() const { return worker_; }
   Worker* get() const { return worker_; }
   // The call is a transaction of its own.

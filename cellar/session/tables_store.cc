@@ -52,7 +52,22 @@ Status EndedError() {
 
 // ---- Worker ----
 
+void Worker::Enter(const CallOptions& options) {
+  if (++leases == 1) {
+    running.emplace(s, &statement, nullptr, options.timeout.count());
+  } else {
+    running->Arm(options.timeout.count());
+  }
+  s->cancel.SetParent(options.cancel);
+}
+
+void Worker::Leave() {
+  s->cancel.SetParent(nullptr);
+  if (--leases == 0) running.reset();
+}
+
 Result<bool> Worker::StillIn() {
+  if (s->cancel.ends_session()) return false;
   s->FollowRoles();
   const catalog::SnapshotPtr catalog = s->CurrentCatalog();
   if (s->roles_generation == checked_roles && catalog->generation() == checked_catalog) return true;
@@ -93,6 +108,7 @@ Result<KnownTable*> Worker::Find(catalog::TableId id) {
     // What its owner may, and where its names are found, goes by the database.
     s->database_id = database;
     s->database_name = space->name;
+    s->entry->SetDatabase(database.value, space->name);
     ++s->access_epoch;
     if ((s->DatabaseRights(*space, s->user_oid).privileges & kConnect) == 0) {
       return SqlError(Code::kInvalid, sqlstate::kInsufficientPrivilege,
@@ -172,11 +188,7 @@ Result<Lease> Lease::Take(Store* store, const CallOptions& options) {
     lease.worker_ = lease.owned_.get();
   }
   Session::Impl& s = *lease.worker_->s;
-  const int64_t limit =
-      options.timeout.count() > 0 ? options.timeout.count() : s.settings.hot().statement_timeout_ms;
-  if (limit > 0) {
-    s.cancel.SetDeadline(std::chrono::steady_clock::now() + std::chrono::milliseconds(limit));
-  }
+  lease.worker_->Enter(options);
   CELLAR_TRY(s.cancel.Check());
   return lease;
 }
@@ -184,9 +196,8 @@ Result<Lease> Lease::Take(Store* store, const CallOptions& options) {
 void Lease::Release() {
   if (worker_ == nullptr) return;
   Session::Impl& s = *worker_->s;
+  worker_->Leave();
   worker_ = nullptr;
-  s.cancel.SetDeadline(std::chrono::steady_clock::time_point());
-  if (!s.db->shutting_down.load(std::memory_order_relaxed)) s.cancel.Clear();
   if (owned_ == nullptr) return;
   if (s.transaction != nullptr) s.Rollback();
   store_->GiveBack(std::move(owned_));
@@ -206,7 +217,7 @@ Result<std::unique_ptr<Worker>> Store::TakeWorker() {
     // One that is refused, or somebody else's by now, is closed.
     CELLAR_TRY_ASSIGN(const bool still_in, worker->StillIn());
     if (!still_in) continue;
-    worker->s->pooled.store(false);
+    worker->s->entry->SetPooled(false);
     return worker;
   }
   auto worker = std::make_unique<Worker>();
@@ -218,7 +229,10 @@ Result<std::unique_ptr<Worker>> Store::TakeWorker() {
 }
 
 void Store::GiveBack(std::unique_ptr<Worker> worker) {
-  worker->s->pooled.store(true);
+  worker->running.reset();  // scans that are left open have lost it
+  worker->leases = 0;
+  worker->s->cancel.SetParent(nullptr);
+  worker->s->entry->SetPooled(true);
   std::lock_guard lock(mutex_);
   if (idle_.size() < kMaxIdleWorkers) idle_.push_back(std::move(worker));
 }

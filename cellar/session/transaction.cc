@@ -52,6 +52,7 @@ Status Session::Impl::EnsureTransaction(bool read_only_autocommit) {
   begun->start_micros = NowMicros();
   settings.mutable_format()->now_micros = begun->start_micros;
   transaction = std::move(begun);
+  entry->SetTransaction(transaction->start_micros);
   settings.BeginTransaction();
   return Status();
 }

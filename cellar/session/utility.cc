@@ -350,6 +350,7 @@ Status Session::Impl::DeclareCursor(const ast::DeclareCursorStmt& statement,
   static_cast<void>(transaction->kv->snapshot_version(environment.view.get()));
   CELLAR_TRY_ASSIGN(portal->execution, sql::Execution::Open(target->plan, environment));
   portal->started = true;
+  portal->statement->text = portal->query_text;
   portals[statement.name] = std::move(portal);
   return Status();
 }
@@ -764,6 +765,7 @@ Status Session::Impl::LockWholeTable(const catalog::TableDescriptor& table, int 
   lock_options.wait = nowait ? kv::LockWait::kNoWait : kv::LockWait::kBlock;
   lock_options.timeout = std::chrono::milliseconds(settings.GetInt("lock_timeout"));
   lock_options.cancel = &cancel;
+  const WaitScope waiting(entry.get(), kWaitsForRelation);
   return transaction->kv->Lock(keys, lock_options).status();
 }
 

@@ -32,6 +32,9 @@ Result<std::unique_ptr<session::Database>> OpenDatabase(const StoreOptions& opti
   session::DatabaseOptions database;
   database.create_if_missing = options.create_if_missing;
   database.read_only = options.read_only;
+  database.run_jobs = options.run_jobs;
+  database.max_connections = options.max_connections;
+  database.superuser_reserved_connections = options.superuser_reserved_connections;
   database.durable_commits = options.durable_commits;
   database.memory_limit_bytes = options.statement_memory_bytes;
   database.table_layout = OrEnvironment(options.table_layout, "CELLAR_DEFAULT_TABLE_LAYOUT");

@@ -18,12 +18,15 @@ struct StoreOptions {
   // Takes no lock and writes nothing: for looking at a store that another process may have open.
   bool read_only = false;
   bool durable_commits = true;
+  bool run_jobs = true;            // false: jobs stay as they are, and none is made
   bool accept_log_damage = false;  // lose what the log holds behind a damaged place
   size_t cache_bytes = 0;          // 0: a quarter of memory, at most 256 MiB
   size_t statement_memory_bytes = size_t{256} << 20;
   // What default_table_layout and cellar.seal begin with. Empty: what the environment variables
   // CELLAR_DEFAULT_TABLE_LAYOUT and CELLAR_SEAL say, or else what is built in.
   std::string table_layout, seal;
+  // What SHOW says of them.
+  int max_connections = 2000, superuser_reserved_connections = 3;
 };
 
 // Errors: as engines::OpenRocksEngine, and kNotFound for an absent directory that is not to be

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "cellar/codec/key.h"
@@ -28,13 +29,15 @@ using testing::IsEmpty;
 
 class Store {
  public:
-  explicit Store(const std::string& directory) {
+  explicit Store(const std::string& directory, bool run_jobs = true) {
+    DatabaseOptions database_options;
+    database_options.run_jobs = run_jobs;
     engines::RocksOptions options;
     options.directory = directory;
     options.cache_bytes = 8 << 20;
     auto engine = engines::OpenRocksEngine(options);
     EXPECT_TRUE(engine.ok()) << engine.status().ToString();
-    auto database = Database::Open(std::move(*engine), {});
+    auto database = Database::Open(std::move(*engine), database_options);
     EXPECT_TRUE(database.ok()) << database.status().ToString();
     database_ = std::move(*database);
     auto session = Session::Open(database_.get(), {});
@@ -47,6 +50,10 @@ class Store {
     const Status status = TestSession::RunIn(session_.get(), text, &sink);
     EXPECT_TRUE(status.ok()) << text << ": " << status.ToString();
     return sink.rows;
+  }
+  Status Try(std::string_view text) {
+    TextSink sink;
+    return TestSession::RunIn(session_.get(), text, &sink);
   }
   void WaitForJobs() {
     const CancelToken never;
@@ -144,6 +151,101 @@ class JobKill : public testing::Test {
   std::mt19937 random_{20261128};
   std::string directory_;
 };
+
+// A job that ends the process twice at the same step is left alone.
+constexpr const char* kJob =
+    "SELECT state, step, error LIKE 'the process ended 2 times while it was %; RESUME JOB %' "
+    "FROM pg_catalog.cellar_jobs ORDER BY job DESC LIMIT 1";
+constexpr const char* kLastJob = "SELECT max(job) FROM pg_catalog.cellar_jobs";
+
+class ParkedJob : public JobKill {
+ protected:
+  // The second time the job goes on by itself when the store is opened.
+  void KillTwice(const std::string& statement, const std::string& step) {
+    ASSERT_EQ(RunWorker(statement, step, 1, 0), -1);
+    ASSERT_EQ(RunWorker("SELECT pg_sleep(60)", step, 1, 0), -1);
+  }
+  static std::string JobOf(Store* store) { return store->Run(kLastJob).front(); }
+  // Opening is not done when it is parked: its thread does that.
+  static void WaitUntilParked(Store* store) {
+    while (store->Run(kJob).front().substr(0, 6) != "parked") std::this_thread::yield();
+  }
+};
+
+TEST_F(ParkedJob, GoesOnWhenSomebodySaysSo) {
+  for (const char* statement : {"CREATE INDEX t_a ON t (a)", "ALTER TABLE t ALTER b TYPE numeric",
+                                "ALTER TABLE t ADD CONSTRAINT c CHECK (b >= 0)"}) {
+    SCOPED_TRACE(statement);
+    KillTwice(statement, "begun");
+    if (HasFailure()) return;
+    {
+      Store store(StoreOf());
+      WaitUntilParked(&store);
+      EXPECT_THAT(store.Run(kJob).front(), testing::EndsWith("|t"));
+      // The rest of the store goes on.
+      EXPECT_THAT(store.Run("SELECT count(*) FROM t WHERE id > 0"), ElementsAre("40000"));
+      EXPECT_THAT(store.Run("CHECK TABLE t FULL"), IsEmpty());
+    }
+    Store store(StoreOf());  // and it stays parked
+    EXPECT_THAT(store.Run(kJob).front(), testing::StartsWith("parked"));
+    EXPECT_EQ(store.Try("RESUME JOB 123456").sqlstate(), "42704");
+    store.Run("RESUME JOB " + JobOf(&store));
+    store.WaitForJobs();
+    EXPECT_THAT(store.Run(kJob).front(), testing::StartsWith("done"));
+    EXPECT_EQ(store.Try("RESUME JOB " + JobOf(&store)).sqlstate(), "55000");
+    EXPECT_THAT(store.Run("CHECK TABLE t FULL"), IsEmpty());
+  }
+}
+
+TEST_F(ParkedJob, IsTakenBackWhenItIsCancelled) {
+  KillTwice("CREATE INDEX t_a ON t (a)", "begun");
+  Store store(StoreOf());
+  WaitUntilParked(&store);
+  store.Run("CANCEL JOB " + JobOf(&store));
+  store.WaitForJobs();
+  EXPECT_THAT(store.Run(kJob).front(), testing::StartsWith("cancelled"));
+  EXPECT_THAT(store.Run("SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass"),
+              ElementsAre("1"));
+  EXPECT_EQ(store.KeysOfIndexes(), 0u);
+}
+
+TEST_F(ParkedJob, IsOneThatCannotBeTakenBackEither) {
+  ASSERT_EQ(RunWorker("CREATE UNIQUE INDEX t_b ON t (b)", "detached", 1, 0), -1);
+  ASSERT_EQ(RunWorker("SELECT pg_sleep(60)", "begun", 1, 0), -1);
+  Store store(StoreOf());
+  WaitUntilParked(&store);
+  EXPECT_THAT(store.Run(kJob), ElementsAre("parked|clearing|t"));
+  EXPECT_EQ(store.Try("CANCEL JOB " + JobOf(&store)).sqlstate(), "55000");
+  store.Run("RESUME JOB " + JobOf(&store));
+  store.WaitForJobs();
+  EXPECT_THAT(store.Run(kJob).front(), testing::StartsWith("failed"));
+  EXPECT_EQ(store.KeysOfIndexes(), 0u);
+}
+
+// A request to cancel outlives the process.
+TEST_F(ParkedJob, StoresOpenWithoutRunningJobs) {
+  ASSERT_EQ(RunWorker("CREATE INDEX t_a ON t (a)", "begun", 1, 0), -1);
+  {
+    Store store(StoreOf(), false);
+    EXPECT_THAT(store.Run(kJob).front(), testing::StartsWith("running"));
+    EXPECT_EQ(store.Try("CREATE INDEX CONCURRENTLY t_b ON t (b)").sqlstate(), "55000");
+    store.Run("CANCEL JOB " + JobOf(&store));
+    EXPECT_THAT(store.Run(kJob).front(), testing::StartsWith("running"));
+  }
+  Store store(StoreOf());
+  store.WaitForJobs();
+  EXPECT_THAT(store.Run(kJob).front(), testing::StartsWith("cancelled"));
+  EXPECT_EQ(store.KeysOfIndexes(), 0u);
+}
+
+// Stopped in good order it has not ended the process.
+TEST_F(ParkedJob, IsNoneThatWasStopped) {
+  ASSERT_EQ(RunWorker("CREATE INDEX t_a ON t (a)", "begun", 1, 0), -1);
+  for (int i = 0; i < 3; ++i) Store store(StoreOf());
+  Store store(StoreOf());
+  store.WaitForJobs();
+  EXPECT_THAT(store.Run(kJob).front(), testing::StartsWith("done"));
+}
 
 constexpr const char* kIndexes =
     "SELECT indexrelid::regclass, indisvalid FROM pg_index WHERE indrelid = 't'::regclass "

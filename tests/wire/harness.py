@@ -118,9 +118,9 @@ class ServerTest(unittest.TestCase):
 class RawConnection:
     """Protocol 3.0 by hand."""
 
-    def __init__(self, server, timeout=20):
+    def __init__(self, server, timeout=20, user=None):
         self.socket = socket.create_connection((server.host, server.port), timeout)
-        body = f"user\0{server.user}\0database\0{server.database}\0\0".encode()
+        body = f"user\0{user or server.user}\0database\0{server.database}\0\0".encode()
         self.socket.sendall(struct.pack("!II", len(body) + 8, 196608) + body)
         self.buffer = b""
         self.key = None
@@ -147,6 +147,8 @@ class RawConnection:
             messages.append((kind, body))
             if kind == "K":
                 self.key = body
+            if kind == "E" and self.key is None:
+                raise ConnectionError(body.decode())
             if kind == "Z":
                 return messages
 

@@ -56,8 +56,10 @@ class Operator {
     if (state_.env.analyze) ++counters().loops;
     return DoOpen();
   }
-  // Null at the end; never an empty batch.
+  // Null at the end; never an empty batch. Looks at the cancel token, so that no loop over a
+  // child's batches has to.
   Result<RowBatch*> Next() {
+    CELLAR_TRY(state_.CheckCancel());
     if (!state_.env.analyze) return DoNext();
     return TimedNext();
   }

@@ -724,6 +724,7 @@ enum class OwnKind : uint8_t {
   kUndrop,     // UNDROP TABLE | VIEW | SEQUENCE | SCHEMA | DATABASE name [ID n] [AS new_name]
   kPurge,      // PURGE TABLE | ... name [ID n]; PURGE ALL
   kCancelJob,  // CANCEL JOB n
+  kResumeJob,  // RESUME JOB n
   kCheck,      // CHECK TABLE name [FAST | FULL]; CHECK DATABASE [name] [FAST | FULL]
   kRepair,     // REPAIR TABLE name; REPAIR DATABASE [name]
   // ALTER SCHEMA | DATABASE name SET (..) | RESET (..), and the same of ALTER DROPPED TABLE | ...

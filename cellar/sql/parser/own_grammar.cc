@@ -135,6 +135,10 @@ class OwnStatementReader {
       out->own = ast::OwnKind::kCancelJob;
       return Take("job") && TakeNumber(&out->number) ? "CANCEL JOB" : "";
     }
+    if (Take("resume")) {
+      out->own = ast::OwnKind::kResumeJob;
+      return Take("job") && TakeNumber(&out->number) ? "RESUME JOB" : "";
+    }
     if (Take("check")) return ReadCheck(out);
     if (Take("repair")) {
       out->own = ast::OwnKind::kRepair;

@@ -340,6 +340,7 @@ TEST(ParserDdl, StatementsOfCellarsOwn) {
   EXPECT_TRUE(As<OwnStmt>("PURGE ALL").object.parts.empty());
   EXPECT_EQ(As<OwnStmt>("PURGE DATABASE d").object_type, ObjectType::kDatabase);
   EXPECT_EQ(As<OwnStmt>("CANCEL JOB 12").number, 12);
+  EXPECT_EQ(As<OwnStmt>("RESUME JOB 12").own, OwnKind::kResumeJob);
   EXPECT_TRUE(As<OwnStmt>("CHECK TABLE t FULL").full);
   EXPECT_TRUE(As<OwnStmt>("CHECK DATABASE FAST").fast);
   EXPECT_EQ(As<OwnStmt>("CHECK DATABASE d").object.parts[0], "d");
@@ -360,8 +361,9 @@ TEST(ParserDdl, StatementsOfCellarsOwn) {
   EXPECT_TRUE((*parsed)[2].ast->Is<SelectStmt>());
   EXPECT_EQ((*parsed)[2].tag, "SHOW");
 
-  for (const char* wrong : {"UNDROP t", "PURGE", "CANCEL JOB", "CANCEL JOB 0", "CHECK VIEW v",
-                            "REPAIR TABLE", "ALTER SCHEMA s SET (a = )", "UNDROP TABLE a..b"}) {
+  for (const char* wrong :
+       {"UNDROP t", "PURGE", "CANCEL JOB", "CANCEL JOB 0", "RESUME JOB", "CHECK VIEW v",
+        "REPAIR TABLE", "ALTER SCHEMA s SET (a = )", "UNDROP TABLE a..b"}) {
     EXPECT_EQ(Parse(wrong).status().sqlstate(), "42601") << wrong;
   }
 }

@@ -1,4 +1,6 @@
 // Several tables: order, methods, outer and semi joins, subqueries.
+#include "cellar/sql/plan/binder.h"
+#include "cellar/sql/plan/physical.h"
 #include "cellar/sql/plan/test_catalog.h"
 
 namespace cellar::sql {
@@ -189,6 +191,45 @@ TEST_F(JoinOrder, SixtyTablesPlanQuickly) {
       TryPlan("SELECT * FROM " + from + " WHERE" + where + " AND a0 = 1");
   ASSERT_TRUE(plan.ok()) << plan.status().ToString();
   EXPECT_EQ((*plan)->output.size(), 180u);
+}
+
+TEST_F(JoinOrder, PlanningStopsWhenItIsAskedTo) {
+  CancelToken token;
+  token.Cancel(CancelToken::Reason::kUser);
+  fold_.cancel = &token;
+  std::string joins = "tiny t0", sum = "id", selects = "SELECT 1";
+  for (int i = 1; i <= 100; ++i) {
+    joins = fmt::format("({} JOIN tiny t{} USING (id))", joins, i);
+    sum += " + id";
+    selects += " UNION ALL SELECT 1";
+  }
+  for (const std::string& text :
+       {"SELECT * FROM " + joins, "SELECT " + sum + " FROM tiny", selects}) {
+    EXPECT_EQ(TryPlan(text).status().sqlstate(), "57014") << text.substr(0, 40);
+  }
+  fold_.cancel = nullptr;
+}
+
+// The search asks at each pair of relations, whatever they cost.
+TEST_F(JoinOrder, PlanningAsksInTheSearchToo) {
+  const CancelToken token;
+  fold_.cancel = &token;
+  const auto steps = [this](int tables) {
+    std::string from = "tiny t0";
+    for (int i = 1; i < tables; ++i) from += fmt::format(" JOIN tiny t{} USING (id)", i);
+    PlannerContext context = Context();
+    Result<std::vector<Statement>> parsed = Parse("SELECT 1 FROM " + from);
+    planning::Statement statement(context);
+    planning::Binder binder(statement);
+    Result<planning::BoundQuery> query = binder.BindStatement(*parsed->front().ast, nullptr);
+    EXPECT_TRUE(query.ok());
+    const uint32_t bound = statement.steps;
+    Plan plan;
+    EXPECT_TRUE(planning::Physical(statement, &plan).BuildRoot(std::move(*query)).ok());
+    return statement.steps - bound;
+  };
+  EXPECT_GT(steps(60), 60u * 59u);  // two searches over half of the pairs
+  fold_.cancel = nullptr;
 }
 
 }  // namespace
