@@ -685,10 +685,13 @@ Result<Binder::FromResult> Binder::BindJoin(const ast::JoinExpr& join, const Sco
     }
     MarkSelected(*a);
     MarkSelected(*b);
+    const Type left_type = s_.column(a->id).type, right_type = s_.column(b->id).type;
+    if (const Type types[2] = {left_type, right_type}; !left_type.SameKind(right_type)) {
+      PLAN_TRY_AT(CommonType(types, "JOIN/USING").status(), join.location);
+    }
     CELLAR_TRY_ASSIGN(ExprPtr equal,
                       MakeOperator("=", s_.ColumnExpr(a->id), s_.ColumnExpr(b->id), join.location));
     node->conditions.push_back(std::move(equal));
-    Type left_type = s_.column(a->id).type, right_type = s_.column(b->id).type;
     int id = swap ? b->id : a->id;
     if (full || !left_type.SameKind(right_type)) {
       if (projection == nullptr) projection = std::make_unique<LogicalProject>();

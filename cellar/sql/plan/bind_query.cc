@@ -447,10 +447,20 @@ Result<BoundQuery> Binder::BindRecursive(const ast::CommonTableExpr& cte,
           .WithLocation(select.location);
     }
   }
+  // Where nothing recurs the columns have the types that UNION finds, else those of the first term.
+  std::vector<Type> firsts;
+  for (size_t i = 0; i < inputs[0].columns.size(); ++i) {
+    Type type = s_.column(inputs[0].columns[i].id).type;
+    for (size_t q = 1; q < n && !referenced; ++q) {
+      const Type pair[2] = {type, s_.column(inputs[q].columns[i].id).type};
+      PLAN_TRY_ASSIGN_AT(type, CommonType(pair, "UNION"), select.operands[q]->location);
+    }
+    firsts.push_back(type);
+  }
   std::vector<std::vector<int>> ids;
   for (size_t q = 0; q < n; ++q) {
     for (size_t i = 0; i < inputs[0].columns.size(); ++i) {
-      Type first = s_.column(inputs[0].columns[i].id).type;
+      const Type first = firsts[i];
       Type own = s_.column(inputs[q].columns[i].id).type;
       if (own.id != TypeId::kUnknown && !own.SameKind(first)) {
         Type pair[2] = {first, own};

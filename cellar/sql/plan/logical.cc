@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "cellar/sql/expr/record_field.h"
+#include "cellar/types/array.h"
 
 namespace cellar::sql::planning {
 
@@ -193,8 +194,15 @@ bool IsStrictIn(const Expr& expr, const IdSet& ids) {
       break;
     case ExprKind::kNot: break;
     case ExprKind::kInList:
-    case ExprKind::kNotInList:
-    case ExprKind::kAnyArray: return IsStrictIn(*expr.args[0], ids);
+    case ExprKind::kNotInList: return IsStrictIn(*expr.args[0], ids);
+    case ExprKind::kAnyArray:
+      // Of no elements it is false, whatever is compared.
+      if (!IsConstant(*expr.args[1]) || expr.args[1]->constant.is_null() ||
+          ArrayView(expr.args[1]->constant.datum().bytes(), ElementTypeOf(expr.args[1]->type))
+                  .size() == 0) {
+        return false;
+      }
+      return IsStrictIn(*expr.args[0], ids);
     default: return false;
   }
   for (const ExprPtr& arg : expr.args) {
@@ -219,7 +227,8 @@ bool RejectsNulls(const Expr& condition, const IdSet& ids) {
       return !condition.args.empty();
     case ExprKind::kIsNotNull:
     case ExprKind::kIsTrue:
-    case ExprKind::kIsFalse: return IsStrictIn(*condition.args[0], ids);
+    case ExprKind::kIsFalse:
+    case ExprKind::kAnyArray: return IsStrictIn(*condition.args[0], ids);
     default: return IsStrictIn(condition, ids);
   }
 }
