@@ -61,9 +61,9 @@ Result<bool> TerminateBackend(Session::Impl* session, int32_t pid, int64_t timeo
                     session->db->sessions.WaitUntilGone(pid, std::chrono::milliseconds(timeout_ms),
                                                         session->cancel));
   if (!gone) {
-    CELLAR_TRY(Warn(session, fmt::format("backend with PID {} did not terminate within {} {}", pid,
-                                         timeout_ms,
-                                         timeout_ms == 1 ? "millisecond" : "milliseconds")));
+    CELLAR_TRY(
+        Warn(session, fmt::format("backend with PID {} did not terminate within {} {}", pid,
+                                  timeout_ms, timeout_ms == 1 ? "millisecond" : "milliseconds")));
   }
   return gone;
 }

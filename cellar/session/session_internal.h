@@ -474,8 +474,8 @@ struct Session::Impl : public sql::SessionFunctions,
   catalog::NamespaceId temporary_namespace;
   const std::shared_ptr<SessionEntry> entry;  // in db->sessions while the session is open
   const int32_t pid;
-  CancelToken& cancel;                        // the entry's
-  Statement no_statement;                     // stands for the running one when there is none
+  CancelToken& cancel;     // the entry's
+  Statement no_statement;  // stands for the running one when there is none
   Statement* statement = &no_statement;
   uint64_t shown_settings = 0;  // generation of those that the entry shows
   sql::NameScope scope;
