@@ -182,15 +182,42 @@ Result<Datum> Reverse(EvalContext& context, const Expr&, Args a) {
   return TextOf(context, out);
 }
 
+// The parts of a text between separators, one after the other. An empty separator separates
+// nothing; a null one separates all characters.
+class Splitter {
+ public:
+  Splitter(std::string_view text, Datum separator)
+      : text_(text), by_characters_(separator.is_null()) {
+    if (!by_characters_) separator_ = separator.bytes();
+  }
+  bool Next(std::string_view* part) {
+    if (done_) return false;
+    size_t end = std::string_view::npos, width = 0;
+    if (by_characters_) {
+      end = std::min(from_ + CharSize(text_[from_]), text_.size());
+      if (end == text_.size()) end = std::string_view::npos;
+    } else if (!separator_.empty()) {
+      end = text_.find(separator_, from_);
+      width = separator_.size();
+    }
+    done_ = end == std::string_view::npos;
+    *part = text_.substr(from_, done_ ? end : end - from_);
+    from_ = end + width;
+    return true;
+  }
+
+ private:
+  std::string_view text_, separator_;
+  size_t from_ = 0;
+  bool by_characters_, done_ = false;
+};
+
 std::vector<std::string_view> Split(std::string_view text, std::string_view separator) {
   std::vector<std::string_view> parts;
-  if (separator.empty()) return {text};
-  size_t from = 0;
-  for (size_t at; (at = text.find(separator, from)) != std::string_view::npos;
-       from = at + separator.size()) {
-    parts.push_back(text.substr(from, at - from));
+  std::string_view part;
+  for (Splitter splitter(text, Datum::Bytes(separator)); splitter.Next(&part);) {
+    parts.push_back(part);
   }
-  parts.push_back(text.substr(from));
   return parts;
 }
 
@@ -204,36 +231,39 @@ Result<Datum> SplitPart(EvalContext&, const Expr&, Args a) {
   return Datum::Bytes(parts[static_cast<size_t>(n - 1)]);
 }
 
-// The fields of string_to_array and string_to_table; a NULL separator splits characters.
-std::vector<Datum> Fields(Args a) {
-  std::vector<Datum> out;
-  std::string_view text = a[0].bytes();
-  if (text.empty()) return out;
-  std::vector<std::string_view> parts;
-  if (a[1].is_null()) {
-    for (size_t pos = 0; pos < text.size(); pos += CharSize(text[pos])) {
-      parts.push_back(text.substr(pos, CharSize(text[pos])));
-    }
-  } else {
-    parts = Split(text, a[1].bytes());
+// The fields of string_to_array and string_to_table, which is not NULL; none of an empty text. A
+// NULL separator splits characters. Borrows the arguments' bytes.
+class FieldSplitter {
+ public:
+  explicit FieldSplitter(Args a) : splitter_(a[0].bytes(), a[1]), empty_(a[0].bytes().empty()) {
+    has_null_ = a.size() == 3 && !a[2].is_null();
+    if (has_null_) null_ = a[2].bytes();
   }
-  for (std::string_view part : parts) {
-    const bool null = a.size() == 3 && !a[2].is_null() && part == a[2].bytes();
-    out.push_back(null ? Datum() : Datum::Bytes(part));
+  bool Next(Datum* field) {
+    std::string_view part;
+    if (empty_ || !splitter_.Next(&part)) return false;
+    *field = has_null_ && part == null_ ? Datum() : Datum::Bytes(part);
+    return true;
   }
-  return out;
-}
+
+ private:
+  Splitter splitter_;
+  std::string_view null_;  // a field that stands for NULL
+  bool empty_, has_null_ = false;
+};
 Result<Datum> StringToArray(EvalContext& context, const Expr&, Args a) {
   if (a[0].is_null()) return Datum();
   ArrayBuilder builder(MakeType(TypeId::kText));
-  for (Datum field : Fields(a)) builder.Add(field);
+  Datum field;
+  for (FieldSplitter fields(a); fields.Next(&field);) builder.Add(field);
   return Datum::Bytes(builder.Finish(context.arena()));
 }
-Result<std::vector<std::vector<Value>>> StringToTable(EvalContext&, const Expr&, Args a) {
-  std::vector<std::vector<Value>> rows;
-  if (a[0].is_null()) return rows;
-  for (Datum field : Fields(a)) rows.emplace_back().emplace_back(MakeType(TypeId::kText), field);
-  return rows;
+Result<SetRowsPtr> StringToTable(EvalContext&, const Expr&, Args a) {
+  if (a[0].is_null()) return SetRowsPtr();
+  return MakeRowByRow(
+      [fields = FieldSplitter(a)](EvalContext&, std::span<Datum> row) mutable -> Result<bool> {
+        return fields.Next(&row[0]);
+      });
 }
 Result<Datum> ArrayToString(EvalContext& context, const Expr& call, Args a) {
   if (a[0].is_null() || a[1].is_null()) return Datum();
