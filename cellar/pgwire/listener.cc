@@ -157,6 +157,7 @@ class Served : public Gate {
   monitor::DoorMeters* meters() const override;
 
   void Serve();
+  void Converse();
 
  private:
   friend class ThreadListener;
@@ -265,12 +266,24 @@ auth::LoginPolicy Served::policy() const {
 monitor::DoorMeters* Served::meters() const { return listener_->options_.meters; }
 
 void Served::Serve() {
+  // What the session does guards itself; memory may run out beside it, and that ends one
+  // connection.
+  (void)CatchOutOfMemory([this] {
+    Converse();
+    return Status();
+  });
+}
+
+void Served::Converse() {
   Channel channel(socket_.fd());
   std::unique_ptr<Conversation> conversation = Login(&channel, peer_, listener_->host_, this);
   if (conversation == nullptr) return;
   monitor::DoorMeters* const counted = meters();
   if (counted != nullptr) counted->sessions.fetch_add(1, std::memory_order_relaxed);
-  Connection(&channel, conversation.get(), this).Run();
+  (void)CatchOutOfMemory([&] {
+    Connection(&channel, conversation.get(), this).Run();
+    return Status();
+  });
   conversation.reset();
   if (counted != nullptr) counted->sessions.fetch_sub(1, std::memory_order_relaxed);
 }

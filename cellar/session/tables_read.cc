@@ -148,7 +148,7 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
       const std::unique_ptr<kv::Transaction> transaction = s.db->engine->Begin(read_only);
       table::Access access(transaction.get(), &s.cancel, s.db->tables.get());
       access.set_limits(s.db->quotas->Active());
-      CELLAR_TRY(FindRows(&access, spec, batch, s.db->options.memory_limit_bytes, rows));
+      CELLAR_TRY(FindRows(&access, spec, batch, s.settings.hot().work_mem_bytes, rows));
       return CheckStillCurrent(*known->table, transaction.get());
     }
     CELLAR_TRY(s.EnsureTransaction(false));
@@ -183,13 +183,13 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
       }
       access.NoteReads(*known->table, rows->size());
     } else {
-      CELLAR_TRY(FindRows(&access, spec, batch, s.db->options.memory_limit_bytes, rows));
+      CELLAR_TRY(FindRows(&access, spec, batch, s.settings.hot().work_mem_bytes, rows));
     }
     CELLAR_TRY(CheckStillCurrent(*known->table, s.transaction->kv.get()));
     return lease.alone() ? s.Commit(nullptr) : Status();
   };
   for (int attempt = 0;; ++attempt) {
-    Status status = run();
+    Status status = s.Guarded(run);
     if (status.ok()) return status;
     s.Fail();
     if (!lease.alone() || !s.RetryAfter(status, attempt)) return status;
@@ -529,7 +529,7 @@ Result<const RowSet*> ScannerImpl::DoNext() {
     return SqlError(Code::kInvalid, sqlstate::kInvalidCursorState,
                     "the transaction has ended before all rows were read");
   }
-  Result<const RowSet*> next = Read();
+  Result<const RowSet*> next = lease_->s->Guarded([this] { return Read(); });
   if (!next.ok()) {
     reader_.reset();
     Session::Impl& s = *lease_->s;

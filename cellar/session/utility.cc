@@ -238,7 +238,7 @@ Status Session::Impl::RunExplain(const ast::ExplainStmt& statement, const Prepar
     environment.analyze = true;
     environment.deferred = &transaction->deferred;
     environment.cascades = this;
-    environment.memory_limit_bytes = db->options.memory_limit_bytes;
+    environment.memory_limit_bytes = settings.hot().work_mem_bytes;
     CELLAR_TRY_ASSIGN(std::unique_ptr<sql::Execution> execution,
                       sql::Execution::Open(plan, environment));
     while (true) {
@@ -342,7 +342,7 @@ Status Session::Impl::DeclareCursor(const ast::DeclareCursorStmt& statement,
   environment.deferred = &transaction->deferred;
   environment.cascades = this;
   environment.lock_timeout_ms = settings.GetInt("lock_timeout");
-  environment.memory_limit_bytes = db->options.memory_limit_bytes;
+  environment.memory_limit_bytes = settings.hot().work_mem_bytes;
   CELLAR_TRY_ASSIGN(portal->execution, sql::Execution::Open(target->plan, environment));
   portal->started = true;
   portals[statement.name] = std::move(portal);
@@ -394,7 +394,7 @@ Status Session::Impl::RunFetch(const ast::FetchStmt& statement, Portal* out, std
         break;
       }
       cursor.rows.AppendAll(*batch);
-      if (cursor.rows.footprint_bytes() > db->options.memory_limit_bytes) {
+      if (cursor.rows.footprint_bytes() > settings.hot().work_mem_bytes) {
         return SqlError(Code::kLimit, sqlstate::kOutOfMemory, "cursor \"{}\" holds too many rows",
                         cursor.name)
             .WithHint("Declare it NO SCROLL, or fetch less at once.");
