@@ -52,7 +52,13 @@ struct OpenOptions {
   // A commit returns when it is on disk. False: a crash of the machine may lose the newest ones.
   bool durable = true;
   size_t cache_bytes = 0;  // of blocks and write buffers; 0: a quarter of memory, at most 256 MiB
-  size_t statement_memory_bytes = size_t{256} << 20;  // one sort, hash table or buffer
+  size_t statement_memory_bytes = size_t{256} << 20;  // one sort, hash table or buffer: work_mem
+  // All that one statement holds; 0: eight times statement_memory_bytes, at least 512 MiB, at most
+  // a quarter of what the process may have.
+  size_t statement_limit_bytes = 0;
+  // What stores of this process may hold together, the last one that is opened with a number says;
+  // 0: three quarters of the machine's memory.
+  size_t process_limit_bytes = 0;
   // Of tables that name none: "row" or "pages". Empty: as CELLAR_DEFAULT_TABLE_LAYOUT says.
   std::string table_layout;
   // When rows are packed into pages: "auto" in the background, "off", or "always" at each commit,

@@ -32,7 +32,17 @@ void AddCache(CLI::App* command, store::StoreOptions* store) {
   command->add_option_function<size_t>(
       "--work-mem-mb",
       [store](size_t megabytes) { store->statement_memory_bytes = megabytes * kMegabyte; },
-      "memory of one sort, hash or buffer; default 256");
+      "memory of one sort, hash or buffer: what work_mem begins with; default 256");
+  command->add_option_function<size_t>(
+      "--statement-mb",
+      [store](size_t megabytes) { store->statement_limit_bytes = megabytes * kMegabyte; },
+      "memory of one statement, and half of that of a session; default eight times --work-mem-mb, "
+      "at least 512, at most a quarter of --memory-mb");
+  command->add_option_function<size_t>(
+      "--memory-mb",
+      [store](size_t megabytes) { store->process_limit_bytes = megabytes * kMegabyte; },
+      "memory of the process, block cache and memtables among it; default three quarters of what "
+      "the machine or its control group has, and half of a limited address space");
   command->add_flag_callback(
       "--no-sync", [store] { store->durable_commits = false; },
       "commits do not wait for the disk: a crash may lose the latest ones");

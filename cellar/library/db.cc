@@ -135,6 +135,8 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   store.durable_commits = options.durable;
   store.cache_bytes = options.cache_bytes;
   store.statement_memory_bytes = options.statement_memory_bytes;
+  store.statement_limit_bytes = options.statement_limit_bytes;
+  store.process_limit_bytes = options.process_limit_bytes;
   store.table_layout = options.table_layout;
   store.seal = options.seal;
   // tidy: allow(new) the constructor is private

@@ -74,17 +74,18 @@ void Connection::Run() {
     }
     char type = 0;
     std::string_view body;
-    switch (reader.Read(&type, &body)) {
+    const ReadResult read = reader.Read(&type, &body);
+    switch (read) {
       case ReadResult::kMessage: break;
       case ReadResult::kEnd:
         if (Ending()) LeaveAsTold();
         return;
       case ReadResult::kBadLength:
         return Leave(sqlstate::kProtocolViolation, "invalid message length");
-      case ReadResult::kTooLong: {
+      case ReadResult::kTooLong:
+      case ReadResult::kNoMemory: {
         if (skip_to_sync_) continue;
-        const Status status = SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
-                                       "a message is longer than {} MB", kMaxMessageBytes >> 20);
+        const Status status = PassedBy(read);
         if (type == 'Q' || type == 'F') {
           if (Report(status) == Next::kClose || Ready() == Next::kClose) return;
         } else if (Extended(status) == Next::kClose) {
@@ -166,6 +167,7 @@ Connection::Next Connection::Report(const Status& status) {
   if (meters_ != nullptr) meters_->Error(SqlStateOf(status));
   conversation_->Fail();  // what the session does not know yet; nothing happens twice
   if (out_.broken() || sink_.client_gone()) return Next::kClose;
+  out_.AbandonUnfinished();
   const bool fatal = IsFatal(status);
   PutError(status, fatal, &out_);
   if (!fatal) return Next::kGoOn;

@@ -99,6 +99,14 @@ void PutNotice(const session::Notice& notice, MessageWriter* out) {
   out->End();
 }
 
+Status PassedBy(ReadResult why) {
+  if (why == ReadResult::kNoMemory) {
+    return SqlError(Code::kLimit, sqlstate::kOutOfMemory, "out of memory for a message");
+  }
+  return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded, "a message is longer than {} MB",
+                  kMaxMessageBytes >> 20);
+}
+
 Status ClientLost() {
   return SqlError(Code::kCancelled, sqlstate::kConnectionFailure, "connection to client lost");
 }

@@ -27,6 +27,8 @@ Status ProtocolError(fmt::format_string<Args...> format, Args&&... args) {
 
 // What sinks answer once the client is gone; 08006.
 Status ClientLost();
+// Of a message that was read past: kTooLong (54000) or kNoMemory (53200).
+Status PassedBy(ReadResult why);
 
 // OK, or 22021 with the first bytes that are not UTF-8, as PostgreSQL words it.
 Status CheckText(std::string_view text);

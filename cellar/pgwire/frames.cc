@@ -2,6 +2,7 @@
 #include "cellar/pgwire/frames.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace cellar::pgwire {
 namespace {
@@ -28,6 +29,10 @@ bool MessageReader::Fill(size_t bytes) {
         // Twice what has come, and no more than is asked for beyond the usual size.
         const size_t wanted = std::max(kBufferBytes, std::min(capacity_ * 2, bytes));
         const size_t capacity = std::max(wanted, end_ - begin_ + 1);
+        if (!charge_.Resize(capacity - kBufferBytes).ok()) {
+          refused_ = true;
+          return false;
+        }
         std::unique_ptr<char[]> larger = Allocate(capacity);
         if (end_ > begin_) std::memcpy(larger.get(), data_.get() + begin_, end_ - begin_);
         data_ = std::move(larger);
@@ -63,7 +68,10 @@ ReadResult MessageReader::Read(char* type, std::string_view* body, uint32_t max_
   if (length - 4 > max_body) {
     return Skip(uint64_t{length} + 1) ? ReadResult::kTooLong : ReadResult::kEnd;
   }
-  if (!Fill(size_t{length} + 1)) return ReadResult::kEnd;
+  if (!Fill(size_t{length} + 1)) {
+    if (!std::exchange(refused_, false)) return ReadResult::kEnd;
+    return Skip(uint64_t{length} + 1) ? ReadResult::kNoMemory : ReadResult::kEnd;
+  }
   *body = std::string_view(data_.get() + begin_ + 5, length - 4);
   begin_ += size_t{length} + 1;
   return ReadResult::kMessage;
@@ -108,13 +116,14 @@ void MessageReader::Shrink() {
   if (left > 0) std::memcpy(fresh.get(), data_.get() + begin_, left);
   data_ = std::move(fresh);
   capacity_ = kBufferBytes;
+  charge_.Clear();
   begin_ = 0;
   end_ = left;
 }
 
 void MessageWriter::Grow(size_t bytes) {
   const size_t capacity = std::max({kBufferBytes, capacity_ * 2, size_ + bytes});
-  std::unique_ptr<char[]> larger = Allocate(capacity);
+  CountedArray<char> larger = MakeCountedArray<char>(capacity);
   if (size_ > 0) std::memcpy(larger.get(), data_.get(), size_);
   data_ = std::move(larger);
   capacity_ = capacity;

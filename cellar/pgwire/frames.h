@@ -10,6 +10,7 @@
 #include <memory>
 #include <string_view>
 
+#include "cellar/base/memory_account.h"
 #include "cellar/base/status.h"
 #include "cellar/pgwire/transport.h"
 
@@ -29,10 +30,11 @@ enum class ReadResult : uint8_t {
   kEnd,        // the peer is gone
   kBadLength,  // the length makes no sense; the stream cannot be read on
   kTooLong,    // longer than kMaxMessageBytes; it has been read past
+  kNoMemory,   // there is no room for it; it has been read past
 };
 
 // Splits a stream into messages. The buffer grows with the bytes that have come, never with what a
-// length claims. One thread at a time.
+// length claims, and is charged to the process. One thread at a time.
 class MessageReader {
  public:
   // `transport` outlives the reader, or is replaced by set_transport.
@@ -59,12 +61,15 @@ class MessageReader {
   void set_transport(Transport* transport) { transport_ = transport; }
 
  private:
-  // Makes `bytes` bytes available from begin_; false at the end of the stream.
+  // Makes `bytes` bytes available from begin_; false at the end of the stream, or when the memory
+  // for them is refused.
   bool Fill(size_t bytes);
   bool Skip(uint64_t bytes);
 
   Transport* transport_;
   std::unique_ptr<char[]> data_, pinned_;
+  MemoryCharge charge_{MemoryAccount::Process()};  // of what data_ has beyond kBufferBytes
+  bool refused_ = false;                           // by Fill
   size_t capacity_ = 0, begin_ = 0, end_ = 0;
   uint64_t received_ = 0;
 };
@@ -121,7 +126,8 @@ class BodyReader {
   bool ok_ = true;
 };
 
-// Collects frames and sends them together. One thread at a time.
+// Collects frames and sends them together. Growing throws OutOfMemory (base/memory_account.h), and
+// leaves a frame that was begun: see AbandonUnfinished. One thread at a time.
 class MessageWriter {
  public:
   explicit MessageWriter(Transport* transport) : transport_(transport) {}
@@ -131,11 +137,22 @@ class MessageWriter {
     Reserve(5)[0] = type;
     frame_ = size_;
     size_ += 5;
+    unfinished_ = true;
   }
-  void End() { StoreInt32(data_.get() + frame_ + 1, static_cast<uint32_t>(size_ - frame_ - 1)); }
+  void End() {
+    StoreInt32(data_.get() + frame_ + 1, static_cast<uint32_t>(size_ - frame_ - 1));
+    unfinished_ = false;
+  }
   // Bytes of the frame so far, its header included; and forgets it.
   size_t frame_bytes() const { return size_ - frame_; }
-  void Abandon() { size_ = frame_; }
+  void Abandon() {
+    size_ = frame_;
+    unfinished_ = false;
+  }
+  // The same where an error may have come between Begin and End.
+  void AbandonUnfinished() {
+    if (unfinished_) Abandon();
+  }
 
   void PutByte(char byte) {
     Reserve(1)[0] = byte;
@@ -201,7 +218,8 @@ class MessageWriter {
   void Grow(size_t bytes);
 
   Transport* transport_;
-  std::unique_ptr<char[]> data_;
+  CountedArray<char> data_;
+  bool unfinished_ = false;  // the frame at frame_
   size_t capacity_ = 0, size_ = 0, frame_ = 0;
   uint64_t sent_ = 0;
   bool broken_ = false;

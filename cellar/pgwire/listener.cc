@@ -158,6 +158,7 @@ class Served : public Gate {
   monitor::DoorMeters* meters() const override;
 
   void Serve();
+  void Converse();
 
  private:
   friend class ThreadListener;
@@ -279,6 +280,15 @@ auth::LoginPolicy Served::policy() const {
 monitor::DoorMeters* Served::meters() const { return listener_->options_.meters; }
 
 void Served::Serve() {
+  // What the session does guards itself; memory may run out beside it, and that ends one
+  // connection.
+  (void)CatchOutOfMemory([this] {
+    Converse();
+    return Status();
+  });
+}
+
+void Served::Converse() {
   Channel channel(socket_.fd());
   channel.set_give_up(&give_up_);
   std::unique_ptr<Conversation> conversation = Login(&channel, peer_, listener_->host_, this);
@@ -294,7 +304,10 @@ void Served::Serve() {
     give_up_.store(true, std::memory_order_relaxed);
     ::shutdown(socket_.fd(), SHUT_RD);
   });
-  Connection(&channel, conversation.get(), this).Run();
+  (void)CatchOutOfMemory([&] {
+    Connection(&channel, conversation.get(), this).Run();
+    return Status();
+  });
   {
     std::lock_guard lock(listener_->mutex_);
     conversation_ = nullptr;

@@ -72,6 +72,7 @@ bool ReadSaslMessage(Channel* channel, std::string_view* body) {
   switch (channel->reader.Read(&type, body, auth::kMaxSaslBytes)) {
     case ReadResult::kMessage: break;
     case ReadResult::kTooLong:
+    case ReadResult::kNoMemory:
     case ReadResult::kBadLength:
       Refuse(ProtocolError("invalid password packet size"), channel);
       return false;

@@ -100,11 +100,11 @@ Result<bool> WireSink::ReadCopyData(std::string* chunk) {
   while (true) {
     char type = 0;
     std::string_view body;
-    switch (reader.Read(&type, &body)) {
+    const ReadResult read = reader.Read(&type, &body);
+    switch (read) {
       case ReadResult::kMessage: break;
       case ReadResult::kTooLong:
-        return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
-                        "a message is longer than {} MB", kMaxMessageBytes >> 20);
+      case ReadResult::kNoMemory: return PassedBy(read);
       case ReadResult::kBadLength:
       case ReadResult::kEnd:
         if (conversation_->ending()) {

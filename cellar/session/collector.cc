@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "cellar/base/memory_account.h"
 #include "cellar/catalog/unreadable.h"
 #include "cellar/codec/key.h"
 #include "cellar/table/access.h"
@@ -187,7 +188,7 @@ void CollectService::Run() {
 void CollectService::CollectAll() {
   while (true) {
     const Clock::time_point start = Clock::now();
-    Result<CollectStep> step = collector_->Step();
+    Result<CollectStep> step = CatchOutOfMemory([this] { return collector_->Step(); });
     if (!step.ok()) {
       if (step.status().code() != Code::kConflict && !std::exchange(reported_, true)) {
         std::fprintf(stderr, "cellar: emptying the recycle bin failed: %s\n",

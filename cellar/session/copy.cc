@@ -235,7 +235,7 @@ Status CopyFrom(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& 
   environment.catalog = context.catalog.get();
   environment.deferred = &s.transaction->deferred;
   environment.cascades = &s;
-  environment.memory_limit_bytes = s.db->options.memory_limit_bytes;
+  environment.memory_limit_bytes = s.settings.hot().work_mem_bytes;
   Arena where_arena;
   std::vector<uint32_t> passing;
   environment.external_rows = [&](RowBatch* batch) -> Result<bool> {
@@ -331,7 +331,7 @@ Status CopyTo(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& op
   environment.serializable = s.settings.hot().isolation == "serializable";
   environment.virtual_rows = &s;
   environment.catalog = context.catalog.get();
-  environment.memory_limit_bytes = s.db->options.memory_limit_bytes;
+  environment.memory_limit_bytes = s.settings.hot().work_mem_bytes;
   CELLAR_TRY_ASSIGN(std::unique_ptr<sql::Execution> execution,
                     sql::Execution::Open(plan, environment));
   FilePtr file;

@@ -901,7 +901,7 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
     environment.serializable = s_.settings.hot().isolation == "serializable";
     environment.virtual_rows = &s_;
     environment.catalog = context.catalog.get();
-    environment.memory_limit_bytes = s_.db->options.memory_limit_bytes;
+    environment.memory_limit_bytes = s_.settings.hot().work_mem_bytes;
     CELLAR_TRY_ASSIGN(std::unique_ptr<sql::Execution> execution,
                       sql::Execution::Open(plan, environment));
     std::vector<Type> types;

@@ -134,7 +134,7 @@ Result<std::unique_ptr<DirectStatement>> DirectStatement::Prepare(Session* sessi
                   {types.begin(), types.end()}));
     return Status();
   };
-  Status status = run();
+  Status status = s.Guarded(run);
   if (!status.ok()) {
     s.Fail();
     return status;
@@ -277,7 +277,7 @@ Status DirectStatement::Start(std::span<const Datum> parameters, ResultSink* sin
       return SqlError(Code::kInvalid, sqlstate::kProtocolViolation,
                       "this statement takes no parameters");
     }
-    return impl.StartUtility(sink);
+    return impl.s->Guarded([&] { return impl.StartUtility(sink); });
   }
   if (parameters.size() != impl.prepared->parameter_types.size()) {
     return SqlError(Code::kInvalid, sqlstate::kProtocolViolation,
@@ -285,14 +285,14 @@ Status DirectStatement::Start(std::span<const Datum> parameters, ResultSink* sin
                     impl.prepared->parameter_types.size());
   }
   portal.parameters.assign(parameters.begin(), parameters.end());
-  return impl.StartQuery(sink);
+  return impl.s->Guarded([&] { return impl.StartQuery(sink); });
 }
 
 const RowBatch* const* DirectStatement::current() const { return &impl_->current; }
 
 Result<const RowBatch*> DirectStatement::Next() {
   impl_->current = nullptr;
-  Result<const RowBatch*> batch = impl_->NextBatch();
+  Result<const RowBatch*> batch = impl_->s->Guarded([this] { return impl_->NextBatch(); });
   if (batch.ok()) impl_->current = *batch;
   return batch;
 }
@@ -392,7 +392,7 @@ Status DirectStatement::Impl::Buffer() {
     if (batch == nullptr) break;
     portal->rows.AppendAll(*batch);
     batch = nullptr;
-    if (portal->rows.footprint_bytes() > s->db->options.memory_limit_bytes) {
+    if (portal->rows.footprint_bytes() > s->settings.hot().work_mem_bytes) {
       return SqlError(Code::kLimit, sqlstate::kOutOfMemory, "out of memory for this query")
           .WithDetail(
               "The rows of a query that is still being read had to be kept for another statement.")
@@ -410,7 +410,7 @@ Status DirectStatement::Settle(Session* session, bool within_blocks) {
   std::vector<DirectRun*> runs = s.direct_runs;
   for (DirectRun* run : runs) {
     auto& impl = static_cast<Impl&>(*run);
-    impl.lost = impl.Buffer();
+    impl.lost = s.Guarded([&impl] { return impl.Buffer(); });
     Status finished = impl.Finish();
     if (impl.lost.ok()) impl.lost = std::move(finished);
     impl.running = true;

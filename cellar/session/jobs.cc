@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "cellar/base/memory_account.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/catalog/unreadable.h"
 #include "cellar/codec/key.h"
@@ -216,7 +217,13 @@ void JobService::Work(Job job) {
     if (cancelled_.contains(job.id)) cancel_.Cancel(CancelToken::Reason::kUser);
   }
   const uint64_t id = job.id;
-  Status status = Go(&job);
+  Status status = CatchOutOfMemory([&] {
+    // What a step holds counts, and is bounded by the step itself.
+    const MemoryAccountPtr memory = MemoryAccount::Make(MemoryAccount::Process(), "job",
+                                                        "--memory-mb", MemoryAccount::kNoLimit);
+    const MemoryScope scope(memory.get());
+    return Go(&job);
+  });
   if (!status.ok()) NoteRest(&job);
   std::lock_guard lock(mutex_);
   running_ = 0;

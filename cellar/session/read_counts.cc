@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include "cellar/base/memory_account.h"
+
 namespace cellar::session {
 namespace {
 
@@ -41,7 +43,9 @@ void ReadCounts::Run() {
     changed_.wait_for(lock, kFlushEvery, [this] { return stopping_; });
     if (stopping_) return;
     lock.unlock();
-    (void)tables_->FlushReads().ok();  // what is not written down now is the next time
+    (void)CatchOutOfMemory([this] {
+      return tables_->FlushReads();
+    }).ok();  // what is not written down now is the next time
   }
 }
 

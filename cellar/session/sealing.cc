@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "cellar/base/memory_account.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/session_internal.h"
 
@@ -129,7 +130,7 @@ void SealService::Look(const catalog::TablePtr& table, Watch* watch) {
     watch->seen_changes = state.changes;
     return Status();
   };
-  Status status = look();
+  Status status = CatchOutOfMemory(look);
   // A schema that has changed comes as a conflict: the next look has the new one.
   if (status.ok() || status.code() == Code::kConflict) return;
   watch->quiet_looks = kMaxQuietLooks;

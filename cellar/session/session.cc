@@ -444,7 +444,7 @@ Status Session::Impl::StartPortal(Portal* portal) {
   portal->catalog = std::move(catalog);
   environment.lock_timeout_ms = settings.hot().lock_timeout_ms;
   environment.serializable = settings.hot().isolation == "serializable";
-  environment.memory_limit_bytes = db->options.memory_limit_bytes;
+  environment.memory_limit_bytes = settings.hot().work_mem_bytes;
   environment.batch_rows = db->options.batch_rows;
   if (prepared.spare != nullptr && prepared.spare->plan() == prepared.plan.get()) {
     portal->execution = std::move(prepared.spare);
@@ -715,6 +715,8 @@ Result<std::unique_ptr<Session>> Session::Open(Database* database, const Session
   CELLAR_TRY(impl.CheckLogin(*space, false));
   if (!db->options.durable_commits)
     CELLAR_TRY(impl.settings.SetDefault("synchronous_commit", "off"));
+  CELLAR_TRY(impl.settings.SetDefault("work_mem",
+                                      fmt::format("{}", db->options.memory_limit_bytes >> 10)));
   if (!db->options.table_layout.empty())
     CELLAR_TRY(impl.settings.SetDefault("default_table_layout", db->options.table_layout));
   if (!db->options.seal.empty())
@@ -747,7 +749,7 @@ Result<std::unique_ptr<Session>> Session::Open(Database* database, const Session
 }
 
 Status Session::ExecuteSimple(std::string_view text, ResultSink* sink) {
-  return impl_->ExecuteSimple(text, sink);
+  return impl_->Guarded([&] { return impl_->ExecuteSimple(text, sink); });
 }
 
 Status Session::Parse(const std::string& name, std::string_view text,
@@ -784,7 +786,7 @@ Status Session::Parse(const std::string& name, std::string_view text,
     impl.statements[name] = std::move(prepared);
     return Status();
   };
-  Status status = catalog::ExplainUnreadable(run());
+  Status status = catalog::ExplainUnreadable(impl.Guarded(run));
   if (!status.ok()) impl.Fail();
   return status;
 }
@@ -859,7 +861,7 @@ Status Session::Bind(const std::string& portal_name, const std::string& statemen
     impl.portals[portal_name] = std::move(portal);
     return Status();
   };
-  Status status = run();
+  Status status = impl.Guarded(run);
   if (!status.ok()) impl.Fail();
   return status;
 }
@@ -962,7 +964,7 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
       impl.RetryAfter(outcome.status(), attempt);
     }
   };
-  Result<ExecuteOutcome> outcome = run();
+  Result<ExecuteOutcome> outcome = impl.Guarded(run);
   if (!outcome.ok()) {
     std::string text;
     if (auto at = impl.portals.find(name); at != impl.portals.end())
@@ -989,7 +991,7 @@ Status Session::Sync(ResultSink* sink) {
   Impl& impl = *impl_;
   Status status;
   if (!impl.in_block && impl.transaction != nullptr) {
-    status = impl.Commit(sink);
+    status = impl.Guarded([&] { return impl.Commit(sink); });
     if (!status.ok()) impl.Rollback();
   }
   if (!impl.in_block) {

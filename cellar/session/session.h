@@ -93,7 +93,10 @@ struct DatabaseOptions {
   bool read_only = false;
   bool run_jobs = true;                           // false: jobs stay as they are, and none is made
   bool durable_commits = true;                    // default of synchronous_commit
-  size_t memory_limit_bytes = size_t{256} << 20;  // one sort, hash or buffer
+  size_t memory_limit_bytes = size_t{256} << 20;  // default of work_mem: one sort, hash or buffer
+  // All that a statement holds at once; a session may hold twice that. 0: eight times
+  // memory_limit_bytes, at least 512 MiB, and no more than a quarter of the process's limit.
+  size_t statement_limit_bytes = 0;
   std::string table_layout;        // default of default_table_layout; empty: the built-in one
   std::string seal;                // default of cellar.seal: auto, off, always; empty: auto
   size_t batch_rows = kBatchRows;  // see sql::ExecEnvironment; fewer is for tests

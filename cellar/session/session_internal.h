@@ -15,6 +15,7 @@
 
 #include "cellar/base/arena.h"
 #include "cellar/base/cancel.h"
+#include "cellar/base/memory_account.h"
 #include "cellar/catalog/catalog.h"
 #include "cellar/kv/engine.h"
 #include "cellar/session/acl.h"
@@ -110,6 +111,7 @@ class NotificationHub {
 
 struct Database::Impl {
   DatabaseOptions options;
+  size_t StatementLimit() const;  // in bytes; memory.cc
   std::unique_ptr<kv::Engine> engine;
   std::unique_ptr<catalog::Catalog> catalog;
   SystemCatalog system;
@@ -233,6 +235,40 @@ struct Session::Impl : public sql::SessionFunctions,
                        public sql::CascadePlans {
   Impl(Database::Impl* database, SessionOptions options);
   ~Impl() override;
+
+  // memory.cc
+  // ---------------------------------------------------------------------------------------------
+  // Runs a client's call in the account of its statement. 53200 when that, or the system, has no
+  // more memory: what was thrown ends here, and the transaction has failed as after any error.
+  // Calls nest, as a program's callback may run another statement: they share an account.
+  template <typename F>
+  auto Guarded(F&& body) -> decltype(body()) {
+    bool ended = false;
+    auto outcome = CatchOutOfMemory([&]() -> decltype(body()) {
+      const GuardedCall call(this);
+      auto result = body();
+      ended = true;
+      return result;
+    });
+    if (!ended) FailOutOfMemory();
+    return outcome;
+  }
+  class GuardedCall {
+   public:
+    explicit GuardedCall(Impl* session);
+    ~GuardedCall();
+    GuardedCall(const GuardedCall&) = delete;
+    GuardedCall& operator=(const GuardedCall&) = delete;
+
+   private:
+    Impl* session_;
+    MemoryScope scope_;
+  };
+  // Of the statement that begins; all that the session holds is charged to `memory` above it.
+  MemoryAccount* StatementMemory();
+  void FailOutOfMemory();
+  MemoryAccountPtr memory, statement_memory;
+  int guarded_calls = 0;  // that run
 
   // session.cc: statements
   // -------------------------------------------------------------------------------

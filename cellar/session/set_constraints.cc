@@ -45,7 +45,7 @@ Status Session::Impl::CheckDeferred(bool all) {
   environment.access = transaction->access.get();
   environment.context = &context;
   environment.catalog = catalog.get();
-  environment.memory_limit_bytes = db->options.memory_limit_bytes;
+  environment.memory_limit_bytes = settings.hot().work_mem_bytes;
   return HideValues(this, transaction->deferred.Check(environment, all));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "cellar/base/sqlstate.h"
 
@@ -21,6 +22,9 @@ struct Definition {
   bool fixed;
   const char* description;
 };
+
+// As in PostgreSQL.
+constexpr int64_t kLeastWorkMemKb = 64, kLeastMaintenanceWorkMemKb = 1024;
 
 constexpr Definition kDefinitions[] = {
     {"allow_system_table_mods", Kind::kBool, "off", "", "", false, false,
@@ -239,7 +243,7 @@ constexpr Definition kDefinitions[] = {
      "Minimum age at which VACUUM should freeze a table row."},
     {"wal_level", Kind::kEnum, "replica", "minimal,replica,logical", "", false, true,
      "Sets the level of information written to the log."},
-    {"work_mem", Kind::kInt, "4096", "", "kB", false, false,
+    {"work_mem", Kind::kInt, "262144", "", "kB", false, false,
      "Sets the maximum memory to be used for query workspaces."},
     {"xmlbinary", Kind::kEnum, "base64", "base64,hex", "", false, false,
      "Sets how binary values are to be encoded in XML."},
@@ -495,6 +499,13 @@ Status Settings::Assign(const std::string& key, std::string value) {
             "{} is outside the valid range for parameter \"extra_float_digits\" (-15 .. 3)",
             *parsed);
       }
+      if ((key == "work_mem" && *parsed < kLeastWorkMemKb) ||
+          (key == "maintenance_work_mem" && *parsed < kLeastMaintenanceWorkMemKb)) {
+        return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                        "{} kB is outside the valid range for parameter \"{}\" ({} .. {})", *parsed,
+                        key, key == "work_mem" ? kLeastWorkMemKb : kLeastMaintenanceWorkMemKb,
+                        std::numeric_limits<int32_t>::max());
+      }
       value = fmt::format("{}", *parsed);
       break;
     }
@@ -693,6 +704,7 @@ void Settings::ReadHot() {
   hot_.seal_off = *Get("cellar.seal") == "off";
   hot_.seal_always = *Get("cellar.seal") == "always";
   hot_.seal_rate_kb = GetInt("cellar.seal_rate");
+  hot_.work_mem_bytes = static_cast<size_t>(GetInt("work_mem")) << 10;
   hot_.has_default_modes = hot_.isolation == *Get("default_transaction_isolation") &&
                            hot_.read_only == GetBool("default_transaction_read_only");
   hot_generation_ = generation_;

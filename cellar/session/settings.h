@@ -67,6 +67,7 @@ class Settings {
     bool durable = true;                         // synchronous_commit is not off
     bool seal_off = false, seal_always = false;  // cellar.seal
     int64_t seal_rate_kb = 0;                    // cellar.seal_rate
+    size_t work_mem_bytes = 0;                   // of one sort, hash table or buffer
     // A new transaction's modes are in place already.
     bool has_default_modes = false;
   };

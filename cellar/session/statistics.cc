@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "cellar/base/memory_account.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/session_internal.h"
 #include "cellar/session/still_current.h"
@@ -322,7 +323,7 @@ void StatisticsService::LookAtAll() {
     const uint64_t id = table->storage_id().value;
     const auto failed = given_up_.find(id);
     if (failed != given_up_.end() && failed->second == changes) continue;
-    const Status status = Gather(table, {}, true, &cancel_);
+    const Status status = CatchOutOfMemory([&] { return Gather(table, {}, true, &cancel_); });
     if (status.ok()) {
       given_up_.erase(id);
       continue;

@@ -175,7 +175,7 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
       const std::unique_ptr<kv::Transaction> transaction = s.db->engine->Begin(read_only);
       table::Access access(transaction.get(), &s.cancel, s.db->tables.get());
       access.set_limits(s.db->quotas->Active());
-      Status found = FindRows(&access, spec, batch, s.db->options.memory_limit_bytes, rows);
+      Status found = FindRows(&access, spec, batch, s.settings.hot().work_mem_bytes, rows);
       // First: behind a change of the table what was met says nothing.
       CELLAR_TRY(CheckStillCurrent(*known->table, transaction.get()));
       return found;
@@ -192,7 +192,7 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
       spec.lock_timeout_ms = s.settings.hot().lock_timeout_ms;
       found = LockRows(&access, &spec, batch, rows);
     } else {
-      found = FindRows(&access, spec, batch, s.db->options.memory_limit_bytes, rows);
+      found = FindRows(&access, spec, batch, s.settings.hot().work_mem_bytes, rows);
     }
     if (found.code() == Code::kConflict) return found;
     CELLAR_TRY(CheckStillCurrent(*known->table, s.transaction->kv.get()));
@@ -200,7 +200,7 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
     return lease.alone() ? s.Commit(nullptr) : Status();
   };
   for (int attempt = 0;; ++attempt) {
-    Status status = run();
+    Status status = s.Guarded(run);
     if (status.ok()) return status;
     s.Fail();
     if (!lease.alone() || !s.RetryAfter(status, attempt)) return status;
@@ -553,7 +553,7 @@ Result<const RowSet*> ScannerImpl::DoNext() {
     return SqlError(Code::kInvalid, sqlstate::kInvalidCursorState,
                     "the transaction has ended before all rows were read");
   }
-  Result<const RowSet*> next = Read();
+  Result<const RowSet*> next = lease_->s->Guarded([this] { return Read(); });
   if (!next.ok()) {
     Session::Impl& s = *lease_->s;
     if (next.status().code() != Code::kConflict && s.transaction != nullptr) {

@@ -522,7 +522,7 @@ Status ReadKeys(Worker* worker, KnownTable* known, std::span<const KeySpan> span
       for (size_t i = 0; i < ids.size(); ++i)
         key.push_back(CopyDatum(batch.column(i).Get(row), order[i].type, arena));
     }
-    if (arena->footprint_bytes() > s.db->options.memory_limit_bytes) {
+    if (arena->footprint_bytes() > s.settings.hot().work_mem_bytes) {
       return SqlError(Code::kLimit, sqlstate::kOutOfMemory, "too many rows to delete in one call");
     }
   }
@@ -633,7 +633,7 @@ Status TableImpl::Write(const CallOptions& call, CallKind kind, WriteResult* res
     return status;
   };
   for (int attempt = 0;; ++attempt) {
-    Status status = run();
+    Status status = s.Guarded(run);
     if (status.ok()) {
       if (!id.empty()) ForgetOldMarkers(s.db->engine.get());
       return status;

@@ -137,6 +137,12 @@ Status Session::Impl::Commit(ResultSink* sink) {
           }
           if (*batch == nullptr) break;
           portal.rows.AppendAll(**batch);
+          if (portal.rows.footprint_bytes() > settings.hot().work_mem_bytes) {
+            status = SqlError(Code::kLimit, sqlstate::kOutOfMemory,
+                              "cursor \"{}\" holds too many rows", portal.name)
+                         .WithHint("Declare it WITHOUT HOLD, or raise work_mem.");
+            break;
+          }
         }
         portal.execution.reset();
         portal.materialized = true;
@@ -229,6 +235,7 @@ void Session::Impl::Rollback() {
 }
 
 void Session::Impl::Fail() {
+  const MemoryScope unlimited(nullptr);  // undoing is not refused
   if (!in_block) {
     Rollback();
     return;

@@ -238,7 +238,7 @@ Status Session::Impl::RunExplain(const ast::ExplainStmt& statement, const Prepar
     environment.analyze = true;
     environment.deferred = &transaction->deferred;
     environment.cascades = this;
-    environment.memory_limit_bytes = db->options.memory_limit_bytes;
+    environment.memory_limit_bytes = settings.hot().work_mem_bytes;
     CELLAR_TRY_ASSIGN(std::unique_ptr<sql::Execution> execution,
                       sql::Execution::Open(plan, environment));
     bool checked = false;
@@ -343,7 +343,7 @@ Status Session::Impl::DeclareCursor(const ast::DeclareCursorStmt& statement,
   environment.deferred = &transaction->deferred;
   environment.cascades = this;
   environment.lock_timeout_ms = settings.GetInt("lock_timeout");
-  environment.memory_limit_bytes = db->options.memory_limit_bytes;
+  environment.memory_limit_bytes = settings.hot().work_mem_bytes;
   environment.batch_rows = db->options.batch_rows;
   // It shows what is there now, however late its first row is fetched.
   CELLAR_TRY_ASSIGN(environment.view, transaction->access->OpenView());
@@ -399,7 +399,7 @@ Status Session::Impl::RunFetch(const ast::FetchStmt& statement, Portal* out, std
         break;
       }
       cursor.rows.AppendAll(*batch);
-      if (cursor.rows.footprint_bytes() > db->options.memory_limit_bytes) {
+      if (cursor.rows.footprint_bytes() > settings.hot().work_mem_bytes) {
         return SqlError(Code::kLimit, sqlstate::kOutOfMemory, "cursor \"{}\" holds too many rows",
                         cursor.name)
             .WithHint("Declare it NO SCROLL, or fetch less at once.");

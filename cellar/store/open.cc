@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+#include "cellar/base/machine_memory.h"
+#include "cellar/base/memory_account.h"
 #include "cellar/engines/rocksdb/rocks_engine.h"
 #include "cellar/session/page_cache.h"
 
@@ -18,6 +20,12 @@ std::string OrEnvironment(const std::string& value, const char* name) {
 }  // namespace
 
 Result<std::unique_ptr<kv::Engine>> OpenEngine(const StoreOptions& options) {
+  MemoryAccount* const process = MemoryAccount::Process();
+  if (options.process_limit_bytes != 0) {
+    process->set_limit(options.process_limit_bytes);
+  } else if (process->limit() == MemoryAccount::kNoLimit) {
+    process->set_limit(DefaultProcessMemory());
+  }
   engines::RocksOptions rocks;
   rocks.directory = options.directory;
   rocks.create_if_missing = options.create_if_missing;
@@ -37,6 +45,7 @@ Result<std::unique_ptr<session::Database>> OpenDatabase(const StoreOptions& opti
   database.superuser_reserved_connections = options.superuser_reserved_connections;
   database.durable_commits = options.durable_commits;
   database.memory_limit_bytes = options.statement_memory_bytes;
+  database.statement_limit_bytes = options.statement_limit_bytes;
   database.table_layout = OrEnvironment(options.table_layout, "CELLAR_DEFAULT_TABLE_LAYOUT");
   database.seal = OrEnvironment(options.seal, "CELLAR_SEAL");
   // Of tests: what statements answer does not depend on it.

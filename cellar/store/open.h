@@ -21,7 +21,11 @@ struct StoreOptions {
   bool run_jobs = true;            // false: jobs stay as they are, and none is made
   bool accept_log_damage = false;  // lose what the log holds behind a damaged place
   size_t cache_bytes = 0;          // 0: a quarter of memory, at most 256 MiB
-  size_t statement_memory_bytes = size_t{256} << 20;
+  size_t statement_memory_bytes = size_t{256} << 20;  // default of work_mem
+  size_t statement_limit_bytes = 0;                   // see session::DatabaseOptions
+  // What the process may hold, caches and memtables among it; 0: DefaultProcessMemory(), unless
+  // another store of the process has said.
+  size_t process_limit_bytes = 0;
   // What default_table_layout and cellar.seal begin with. Empty: what the environment variables
   // CELLAR_DEFAULT_TABLE_LAYOUT and CELLAR_SEAL say, or else what is built in.
   std::string table_layout, seal;

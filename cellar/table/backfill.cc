@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cellar/base/memory_account.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/table/change_log.h"
 #include "cellar/table/compiled.h"
@@ -71,7 +72,7 @@ class OtherHalf {
   bool Start(const std::string& start, const std::string& end) {
     try {
       thread_ = std::thread([this, start, end] {
-        status_ = Read(start, end);
+        status_ = CatchOutOfMemory([&] { return Read(start, end); });
         ended_.store(true, std::memory_order_release);
         pool_->Leave();
       });

@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "cellar/base/memory_account.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/engines/rocksdb/rocks_file_system.h"
 #include "cellar/engines/rocksdb/rocks_read.h"
@@ -41,7 +42,8 @@ rocksdb::Slice ToSlice(std::string_view bytes) { return {bytes.data(), bytes.siz
 size_t DefaultCacheBytes() {
   const long pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGE_SIZE);
   if (pages <= 0 || page_bytes <= 0) return kMaxCacheBytes / 4;
-  return std::min(kMaxCacheBytes, static_cast<size_t>(pages) * static_cast<size_t>(page_bytes) / 4);
+  return std::min({kMaxCacheBytes, static_cast<size_t>(pages) * static_cast<size_t>(page_bytes) / 4,
+                   MemoryAccount::Process()->limit() / 4});
 }
 
 rocksdb::Options MakeOptions(const RocksOptions& ours, rocksdb::Env* env,
@@ -204,6 +206,7 @@ class RocksStorage : public kv::Storage {
   ~RocksStorage() override { static_cast<void>(Close().ok()); }
 
   Status Open(bool create) {
+    CELLAR_TRY(cache_charge_.Resize(cache_->GetCapacity()));
     rocksdb::DB* db = nullptr;
     options_.create_if_missing = create;
     const rocksdb::Status status = read_only_
@@ -424,6 +427,7 @@ class RocksStorage : public kv::Storage {
   const bool read_only_;
   const std::unique_ptr<rocksdb::Env> env_;
   const std::shared_ptr<rocksdb::Cache> cache_;
+  MemoryCharge cache_charge_{MemoryAccount::Process()};  // of all it may come to hold
   rocksdb::Options options_;
   const rocksdb::Options spill_read_options_;
   const std::shared_ptr<CoveredKeys> covered_ = std::make_shared<CoveredKeys>();

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "cellar/base/crc32c.h"
+#include "cellar/base/memory_account.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/rpc/admin/handlers.h"
 #include "cellar/v1/admin.grpc.pb.h"
@@ -197,7 +198,7 @@ class AdminService : public v1::Admin::Service {
   template <typename Work>
   grpc::Status Measure(ServerContext* context, const Work& work) {
     const auto start = std::chrono::steady_clock::now();
-    const Status status = work();
+    const Status status = CatchOutOfMemory(work);
     if (monitor::DoorMeters* meters = services_.calls->meters()) {
       meters->Request(std::chrono::steady_clock::now() - start);
       if (!status.ok()) meters->Error(status.sqlstate());

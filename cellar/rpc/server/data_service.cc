@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "cellar/base/memory_account.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/rpc/wire/convert.h"
 #include "cellar/v1/data.grpc.pb.h"
@@ -160,7 +161,7 @@ class DataService : public v1::Data::Service {
       }
       return Status();
     };
-    return measured.End(run(), context);
+    return measured.End(CatchOutOfMemory(run), context);
   }
 
   grpc::Status Get(grpc::ServerContext* context, const v1::GetRequest* request,
@@ -187,7 +188,7 @@ class DataService : public v1::Data::Service {
       measured.Sent(response->ByteSizeLong(), rows.size());
       return Status();
     };
-    return measured.End(run(), context);
+    return measured.End(CatchOutOfMemory(run), context);
   }
 
   grpc::Status Lookup(grpc::ServerContext* context, const v1::LookupRequest* request,
@@ -215,14 +216,15 @@ class DataService : public v1::Data::Service {
       measured.Sent(response->ByteSizeLong(), rows.size());
       return Status();
     };
-    return measured.End(run(), context);
+    return measured.End(CatchOutOfMemory(run), context);
   }
 
   grpc::Status Scan(grpc::ServerContext* context, const v1::ScanRequest* request,
                     grpc::ServerWriter<v1::ResultSet>* writer) override {
     Measured measured(calls_->meters());
     measured.Received(request->ByteSizeLong());
-    return measured.End(RunScan(context, *request, writer, &measured), context);
+    const auto run = [&] { return RunScan(context, *request, writer, &measured); };
+    return measured.End(CatchOutOfMemory(run), context);
   }
 
   grpc::Status Put(grpc::ServerContext* context, const v1::PutRequest* request,
@@ -256,7 +258,7 @@ class DataService : public v1::Data::Service {
       measured.Wrote(result);
       return Status();
     };
-    return measured.End(run(), context);
+    return measured.End(CatchOutOfMemory(run), context);
   }
 
   grpc::Status Delete(grpc::ServerContext* context, const v1::DeleteRequest* request,
@@ -296,7 +298,7 @@ class DataService : public v1::Data::Service {
       measured.Wrote(result);
       return Status();
     };
-    return measured.End(run(), context);
+    return measured.End(CatchOutOfMemory(run), context);
   }
 
   grpc::Status Increment(grpc::ServerContext* context, const v1::IncrementRequest* request,
@@ -325,7 +327,7 @@ class DataService : public v1::Data::Service {
       measured.Wrote(result.write);
       return Status();
     };
-    return measured.End(run(), context);
+    return measured.End(CatchOutOfMemory(run), context);
   }
 
   grpc::Status Begin(grpc::ServerContext* context, const v1::BeginRequest* request,
@@ -357,7 +359,7 @@ class DataService : public v1::Data::Service {
       response->set_transaction(std::move(name));
       return Status();
     };
-    return measured.End(run(), context);
+    return measured.End(CatchOutOfMemory(run), context);
   }
 
   grpc::Status Commit(grpc::ServerContext* context, const v1::CommitRequest* request,
@@ -370,7 +372,7 @@ class DataService : public v1::Data::Service {
       response->set_commit_version(version);
       return Status();
     };
-    return measured.End(run(), context);
+    return measured.End(CatchOutOfMemory(run), context);
   }
 
   grpc::Status Rollback(grpc::ServerContext* context, const v1::RollbackRequest* request,
@@ -382,7 +384,7 @@ class DataService : public v1::Data::Service {
       CELLAR_TRY(transaction.status());
       return (*transaction)->Rollback();
     };
-    return measured.End(run(), context);
+    return measured.End(CatchOutOfMemory(run), context);
   }
 
   grpc::Status Outcome(grpc::ServerContext* context, const v1::OutcomeRequest* request,
@@ -397,7 +399,7 @@ class DataService : public v1::Data::Service {
                                 : v1::TRANSACTION_OUTCOME_ABORTED);
       return Status();
     };
-    return measured.End(run(), context);
+    return measured.End(CatchOutOfMemory(run), context);
   }
 
  private:

@@ -74,7 +74,6 @@ class AggregateOperator : public Operator {
     while (true) {
       CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
       if (batch == nullptr) return Status();
-      CELLAR_TRY(state_.CheckCancel());
       arena_.Reset();
       context().set_arena(&arena_);
       RowGroups groups;
@@ -156,7 +155,6 @@ class DistinctOperator : public Operator {
     while (true) {
       CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
       if (batch == nullptr) return nullptr;
-      CELLAR_TRY(state_.CheckCancel());
       std::vector<const ColumnVector*> keys;
       for (int column : on_) keys.push_back(&batch->column(column));
       ids_.resize(batch->size());

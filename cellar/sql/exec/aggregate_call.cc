@@ -128,21 +128,26 @@ Status GroupedAggregate::AddOrdered(size_t group_count, EvalContext& context) {
     columns.push_back({&buffered_.column(1 + args_.size() + k), call_.order_by[k].expr->type,
                        call_.order_by[k].descending, call_.order_by[k].nulls_first});
   }
-  std::vector<uint32_t> order(buffered_.size());
+  CountedVector<uint32_t> order(buffered_.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  SortRows(columns, &order);
-  std::vector<ColumnVector> sorted(args_.size());
-  vectors_.clear();
-  for (size_t a = 0; a < args_.size(); ++a) {
-    GatherColumn(buffered_.column(1 + a), order.data(), order.size(), &sorted[a]);
-    vectors_.push_back(&sorted[a]);
-  }
-  groups_.resize(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    groups_[i] = static_cast<uint32_t>(buffered_.column(0).ints()[order[i]]);
-  }
+  CELLAR_TRY(SortRows(columns, context.cancel, &order));
   state_->Resize(group_count);
-  return state_->Add(context, vectors_, Selection{nullptr, order.size()}, groups_.data());
+  std::vector<ColumnVector> sorted(args_.size());
+  for (size_t start = 0; start < order.size(); start += kBatchRows) {
+    if (context.cancel != nullptr) CELLAR_TRY(context.cancel->Check());
+    const size_t count = std::min(kBatchRows, order.size() - start);
+    vectors_.clear();
+    for (size_t a = 0; a < args_.size(); ++a) {
+      GatherColumn(buffered_.column(1 + a), order.data() + start, count, &sorted[a]);
+      vectors_.push_back(&sorted[a]);
+    }
+    groups_.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      groups_[i] = static_cast<uint32_t>(buffered_.column(0).ints()[order[start + i]]);
+    }
+    CELLAR_TRY(state_->Add(context, vectors_, Selection{nullptr, count}, groups_.data()));
+  }
+  return Status();
 }
 
 Status GroupedAggregate::Finish(size_t start, size_t end, EvalContext& context,

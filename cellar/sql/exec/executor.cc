@@ -59,6 +59,7 @@ Result<std::unique_ptr<Execution>> Execution::Open(std::shared_ptr<const Plan> p
   state.context = environment.context;
   if (environment.analyze) state.counters.resize(impl->plan->num_nodes);
   state.ctes.resize(impl->plan->ctes.size());
+  exec::FindCtesReadOnce(&state);
   state.work_tables.resize(impl->plan->num_work_tables, nullptr);
   state.context->exec_parameters.assign(impl->plan->num_slots, Datum());
   state.context->exec_parameter_types.assign(impl->plan->num_slots, MakeType(TypeId::kInt8));

@@ -76,7 +76,6 @@ class GroupingSetsOperator : public Operator {
     while (true) {
       CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
       if (batch == nullptr) return Status();
-      CELLAR_TRY(state_.CheckCancel());
       arena_.Reset();
       context().set_arena(&arena_);
       CELLAR_TRY(keys_.Eval(*batch, context()));

@@ -10,7 +10,7 @@ namespace {
 
 // Pairs of row numbers; a right row of kNoRow is NULLs, as is a left one. Sorted by left row.
 struct Pairs {
-  std::vector<uint32_t> left, right;
+  CountedVector<uint32_t> left, right;
   void Add(uint32_t l, uint32_t r) {
     left.push_back(l);
     right.push_back(r);
@@ -34,6 +34,7 @@ class JoinOperator : public Operator {
     candidates_.Clear();
     matches_.Clear();
     next_ = 0;
+    matched_before_ = false;
   }
 
   void Combine(const RowBatch& left, const RowBatch& right, const Pairs& pairs, size_t start,
@@ -51,9 +52,11 @@ class JoinOperator : public Operator {
   }
 
   // Moves the candidates that pass the condition into matches_, and finishes them by join kind for
-  // the left rows [first, end). `matched_right` (FULL, RIGHT) is marked.
+  // the left rows [first, end). `goes_on`: there are more candidates of the last of these rows,
+  // which the next call begins with; what becomes of a row without a match waits until then.
+  // `matched_right` (FULL, RIGHT) is marked.
   Status Match(const RowBatch& left, const RowBatch& right, uint32_t first, uint32_t end,
-               std::vector<uint8_t>* matched_right) {
+               bool goes_on, CountedVector<uint8_t>* matched_right) {
     Pairs passing;
     if (!condition_) {
       passing = std::move(candidates_);
@@ -82,16 +85,28 @@ class JoinOperator : public Operator {
     }
     size_t at = 0;
     for (uint32_t row = first; row < end; ++row) {
+      const bool before = row == first && matched_before_;
       const bool matched = at < passing.size() && passing.left[at] == row;
-      if (kind_ == JoinKind::kSemi && matched) matches_.Add(row, kNoRow);
-      if (kind_ == JoinKind::kAnti && !matched) matches_.Add(row, kNoRow);
+      const bool ends = row + 1 < end || !goes_on;
+      const bool lonely = ends && !matched && !before;
+      if (kind_ == JoinKind::kSemi && matched && !before) matches_.Add(row, kNoRow);
+      if (kind_ == JoinKind::kAnti && lonely) matches_.Add(row, kNoRow);
       const bool pads = kind_ == JoinKind::kLeft || kind_ == JoinKind::kFull;
-      if (pads && !matched) matches_.Add(row, kNoRow);
+      if (pads && lonely) matches_.Add(row, kNoRow);
       for (; at < passing.size() && passing.left[at] == row; ++at) {
         if (pads) matches_.Add(row, passing.right[at]);
       }
+      if (!ends) {
+        matched_before_ = before || matched;
+        return Status();
+      }
     }
+    matched_before_ = false;
     return Status();
+  }
+  // Whether more candidates of the left row that Match left unfinished change nothing.
+  bool Settled() const {
+    return matched_before_ && (kind_ == JoinKind::kSemi || kind_ == JoinKind::kAnti);
   }
 
   // The next chunk of matches, or null.
@@ -107,6 +122,7 @@ class JoinOperator : public Operator {
   JoinKind kind_;
   Pairs candidates_, matches_;
   size_t next_ = 0;
+  bool matched_before_ = false;  // the left row that goes on, by what was seen of it
 
  private:
   std::optional<Evaluator> condition_;
@@ -115,6 +131,8 @@ class JoinOperator : public Operator {
   std::vector<uint32_t> rows_;
 };
 
+// The right side is run for each left row (LATERAL), or once and kept. Few kept rows are paired
+// with several left rows at a time; many, and those of a LATERAL side, piece by piece.
 class NestedLoopOperator : public JoinOperator {
  public:
   NestedLoopOperator(const PlanNode& node, std::vector<OperatorPtr> children, ExecState* state)
@@ -131,6 +149,8 @@ class NestedLoopOperator : public JoinOperator {
     ResetPairs();
     batch_ = nullptr;
     row_ = 0;
+    in_row_ = false;
+    piece_ = &rows_;
     if (!lateral_ && !(keep_right_ && right_ready_)) {
       rows_.Reset(TypesOf(right_->node().output));
       CELLAR_TRY(ReadAll(right_.get(), &state_, &rows_));
@@ -142,7 +162,7 @@ class NestedLoopOperator : public JoinOperator {
   Result<RowBatch*> DoNext() override {
     while (true) {
       if (batch_ != nullptr) {
-        if (RowBatch* out = EmitMatches(*batch_, rows_); out != nullptr) return out;
+        if (RowBatch* out = EmitMatches(*batch_, *piece_); out != nullptr) return out;
       }
       if (batch_ == nullptr || row_ >= batch_->size()) {
         CELLAR_TRY_ASSIGN(batch_, left_->Next());
@@ -155,39 +175,85 @@ class NestedLoopOperator : public JoinOperator {
         }
       }
       CELLAR_TRY(state_.CheckCancel());
-      const uint32_t first = row_;
       if (lateral_) {
-        CELLAR_TRY(RunRight(row_));
-        for (uint32_t r = 0; r < rows_.size(); ++r) candidates_.Add(row_, r);
-        ++row_;
+        CELLAR_TRY(MatchLateral());
+      } else if (rows_.size() > kBatchRows) {
+        CELLAR_TRY(MatchPiece());
       } else {
-        while (row_ < batch_->size() &&
-               (row_ == first || candidates_.size() + rows_.size() <= kBatchRows)) {
-          for (uint32_t r = 0; r < rows_.size(); ++r) candidates_.Add(row_, r);
-          ++row_;
-        }
+        CELLAR_TRY(MatchRows());
       }
-      CELLAR_TRY(Match(*batch_, rows_, first, row_, nullptr));
     }
   }
 
  private:
-  Status RunRight(uint32_t row) {
-    const auto& slots = node_.As<NestedLoopNode>().slots;
-    for (size_t i = 0; i < slots.size(); ++i) {
-      context().exec_parameters[slots[i]] = slot_values_.columns()[i]->Get(row);
-      context().exec_parameter_types[slots[i]] = slot_values_.columns()[i]->type();
+  // Several left rows with all right ones.
+  Status MatchRows() {
+    const uint32_t first = row_;
+    while (row_ < batch_->size() &&
+           (row_ == first || candidates_.size() + rows_.size() <= kBatchRows)) {
+      for (uint32_t r = 0; r < rows_.size(); ++r) candidates_.Add(row_, r);
+      ++row_;
     }
-    rows_.Reset(TypesOf(right_->node().output));
-    return ReadAll(right_.get(), &state_, &rows_);
+    return Match(*batch_, rows_, first, row_, false, nullptr);
+  }
+
+  // One left row with the next of the right ones.
+  Status MatchPiece() {
+    if (!in_row_) next_right_ = 0;
+    const size_t end = std::min(next_right_ + kBatchRows, rows_.size());
+    for (size_t r = next_right_; r < end; ++r) candidates_.Add(row_, static_cast<uint32_t>(r));
+    next_right_ = end;
+    const uint32_t row = row_;
+    in_row_ = end < rows_.size();
+    CELLAR_TRY(Match(*batch_, rows_, row, row + 1, in_row_, nullptr));
+    if (in_row_ && Settled()) return EndRow();
+    if (!in_row_) ++row_;
+    return Status();
+  }
+
+  // One left row with the next batch of its right side.
+  Status MatchLateral() {
+    if (!in_row_) {
+      const auto& slots = node_.As<NestedLoopNode>().slots;
+      for (size_t i = 0; i < slots.size(); ++i) {
+        context().exec_parameters[slots[i]] = slot_values_.columns()[i]->Get(row_);
+        context().exec_parameter_types[slots[i]] = slot_values_.columns()[i]->type();
+      }
+      CELLAR_TRY(right_->Open());
+      in_row_ = true;
+    }
+    CELLAR_TRY_ASSIGN(RowBatch * batch, right_->Next());
+    const uint32_t row = row_;
+    if (batch == nullptr) {
+      in_row_ = false;
+      ++row_;
+      piece_ = &rows_;
+      if (rows_.num_columns() == 0) rows_.Reset(TypesOf(right_->node().output));
+      return Match(*batch_, rows_, row, row + 1, false, nullptr);
+    }
+    piece_ = batch;
+    for (uint32_t r = 0; r < batch->size(); ++r) candidates_.Add(row, r);
+    CELLAR_TRY(Match(*batch_, *batch, row, row + 1, true, nullptr));
+    return Settled() ? EndRow() : Status();
+  }
+
+  // Leaves a row whose outcome is known, with the matches that were just found.
+  Status EndRow() {
+    in_row_ = false;
+    matched_before_ = false;
+    ++row_;
+    return Status();
   }
 
   OperatorPtr left_, right_;
   ExprList slot_values_;
   const bool lateral_, keep_right_;
   bool right_ready_ = false;
+  bool in_row_ = false;  // some right rows were paired with row_, and there are more
   Arena arena_;
-  RowBatch rows_;  // of the right side
+  RowBatch rows_;                    // of the right side; none when LATERAL
+  const RowBatch* piece_ = nullptr;  // that matches_ point into
+  size_t next_right_ = 0;            // of rows_, for row_
   RowBatch* batch_ = nullptr;
   uint32_t row_ = 0;
 };
@@ -209,6 +275,7 @@ class HashJoinOperator : public JoinOperator {
     batch_ = nullptr;
     row_ = 0;
     emitting_right_ = false;
+    in_chain_ = false;
     if (!(keep_right_ && built_)) CELLAR_TRY(BuildTable());
     if (kind_ == JoinKind::kRight || kind_ == JoinKind::kFull)
       matched_right_.assign(rows_.size(), 0);
@@ -219,13 +286,19 @@ class HashJoinOperator : public JoinOperator {
     while (true) {
       const RowBatch& left = batch_ != nullptr ? *batch_ : no_left_;
       if (RowBatch* out = EmitMatches(left, rows_); out != nullptr) return out;
-      if (emitting_right_) return nullptr;
+      if (emitting_right_) {
+        if (unmatched_ >= matched_right_.size()) return nullptr;
+        CELLAR_TRY(state_.CheckCancel());
+        EmitUnmatchedRight();
+        continue;
+      }
       if (batch_ == nullptr || row_ >= batch_->size()) {
         CELLAR_TRY_ASSIGN(batch_, left_->Next());
         row_ = 0;
         if (batch_ == nullptr) {
-          if (matched_right_.empty()) return nullptr;
-          EmitUnmatchedRight();
+          emitting_right_ = true;
+          unmatched_ = 0;
+          no_left_.Reset(TypesOf(left_->node().output));
           continue;
         }
         arena_.Reset();
@@ -243,14 +316,23 @@ class HashJoinOperator : public JoinOperator {
       while (row_ < batch_->size() && candidates_.size() < kBatchRows) {
         const bool null = HasNull(left_keys_, row_);
         if (!null && ids_[row_] != KeyTable::kAbsent) {
-          for (uint32_t r = heads_[ids_[row_]]; r != kNoRow; r = chain_[r])
+          uint32_t r = in_chain_ ? next_in_chain_ : heads_[ids_[row_]];
+          for (; r != kNoRow && candidates_.size() < kBatchRows; r = chain_[r]) {
             candidates_.Add(row_, r);
+          }
+          in_chain_ = r != kNoRow;
+          next_in_chain_ = r;
+          if (in_chain_) break;
         }
         if (null && null_aware_ && rows_.size() > 0) nulls_.push_back(row_);
         ++row_;
       }
-      CELLAR_TRY(
-          Match(*batch_, rows_, first, row_, matched_right_.empty() ? nullptr : &matched_right_));
+      CELLAR_TRY(Match(*batch_, rows_, first, in_chain_ ? row_ + 1 : row_, in_chain_,
+                       matched_right_.empty() ? nullptr : &matched_right_));
+      if (in_chain_ && Settled()) {
+        in_chain_ = matched_before_ = false;
+        ++row_;
+      }
       if (!nulls_.empty()) DropNulls();
     }
   }
@@ -281,14 +363,13 @@ class HashJoinOperator : public JoinOperator {
     table_.Reset(TypesOf(join.right_keys));
     heads_.clear();
     chain_.clear();
-    std::vector<uint32_t> tails;
+    CountedVector<uint32_t> tails;
     saw_null_ = false;
     CELLAR_TRY(right_->Open());
     std::vector<uint32_t> ids;
     while (true) {
       CELLAR_TRY_ASSIGN(RowBatch * batch, right_->Next());
       if (batch == nullptr) break;
-      CELLAR_TRY(state_.CheckCancel());
       arena_.Reset();
       context().set_arena(&arena_);
       CELLAR_TRY(right_keys_.Eval(*batch, context()));
@@ -317,13 +398,13 @@ class HashJoinOperator : public JoinOperator {
     return Status();
   }
 
+  // Some of the right rows without a match (FULL, RIGHT), from unmatched_ on.
   void EmitUnmatchedRight() {
-    emitting_right_ = true;
-    no_left_.Reset(TypesOf(left_->node().output));
     matches_.Clear();
     next_ = 0;
-    for (uint32_t r = 0; r < matched_right_.size(); ++r) {
-      if (!matched_right_[r]) matches_.Add(kNoRow, r);
+    const size_t end = std::min(matched_right_.size(), unmatched_ + kStepsBetweenPolls);
+    for (; unmatched_ < end; ++unmatched_) {
+      if (!matched_right_[unmatched_]) matches_.Add(kNoRow, static_cast<uint32_t>(unmatched_));
     }
   }
 
@@ -331,11 +412,14 @@ class HashJoinOperator : public JoinOperator {
   ExprList left_keys_, right_keys_;
   const bool keep_right_, null_aware_;
   bool built_ = false, saw_null_ = false, emitting_right_ = false;
+  bool in_chain_ = false;  // row_ has more right rows of its key, from next_in_chain_ on
+  uint32_t next_in_chain_ = kNoRow;
   Arena arena_;
   RowBatch rows_, no_left_;
   KeyTable table_;
-  std::vector<uint32_t> heads_, chain_;  // rows of one key, in input order
-  std::vector<uint8_t> matched_right_;
+  CountedVector<uint32_t> heads_, chain_;  // rows of one key, in input order
+  CountedVector<uint8_t> matched_right_;
+  size_t unmatched_ = 0;  // right rows looked at for want of a match
   std::vector<uint32_t> ids_, nulls_;
   RowBatch* batch_ = nullptr;
   uint32_t row_ = 0;
@@ -370,9 +454,8 @@ class LookupJoinOperator : public JoinOperator {
       }
       CELLAR_TRY_ASSIGN(batch_, left_->Next());
       if (batch_ == nullptr) return nullptr;
-      CELLAR_TRY(state_.CheckCancel());
       CELLAR_TRY(LookUp());
-      CELLAR_TRY(Match(*batch_, found_, 0, static_cast<uint32_t>(batch_->size()), nullptr));
+      CELLAR_TRY(Match(*batch_, found_, 0, static_cast<uint32_t>(batch_->size()), false, nullptr));
     }
   }
 

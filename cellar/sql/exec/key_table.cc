@@ -105,7 +105,7 @@ bool KeyTable::Equal(std::span<const ColumnVector* const> keys, size_t row, uint
 }
 
 void KeyTable::Grow() {
-  std::vector<uint32_t> slots(slots_.size() * 4, 0);
+  CountedVector<uint32_t> slots(slots_.size() * 4, 0);
   const size_t mask = slots.size() - 1;
   for (uint32_t id = 0; id < hashes_.size(); ++id) {
     size_t at = hashes_[id] & mask;

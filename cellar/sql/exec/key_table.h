@@ -52,8 +52,8 @@ class KeyTable {
 
   std::vector<Type> types_;
   RowBatch keys_;
-  std::vector<uint64_t> hashes_;  // by id
-  std::vector<uint32_t> slots_;   // id + 1, 0 is free; size is a power of two
+  CountedVector<uint64_t> hashes_;  // by id
+  CountedVector<uint32_t> slots_;   // id + 1, 0 is free; size is a power of two
   mutable std::vector<uint64_t> scratch_;
   std::vector<uint16_t> codes_;      // of several columns together, a row
   std::vector<uint32_t> code_ids_;   // the id of each code, of the last batch with codes

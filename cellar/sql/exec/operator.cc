@@ -11,9 +11,10 @@ namespace cellar::sql::exec {
 Status ExecState::CheckMemory(size_t bytes) const {
   if (bytes <= env.memory_limit_bytes) return Status();
   return SqlError(Code::kLimit, sqlstate::kOutOfMemory, "out of memory for this query")
-      .WithDetail(fmt::format("A sort, hash table or buffer would hold more than {} bytes.",
-                              env.memory_limit_bytes))
-      .WithHint("Select less at once, or raise the memory limit.");
+      .WithDetail(fmt::format("A sort, hash table or buffer would hold {} bytes; work_mem lets it "
+                              "have {}.",
+                              bytes, env.memory_limit_bytes))
+      .WithHint("Select less at once, or raise work_mem.");
 }
 
 Result<RowBatch*> Operator::TimedNext() {
@@ -242,9 +243,53 @@ Status FinishModifyingCtes(ExecState* state) {
     CELLAR_TRY_ASSIGN(cte.source, Build(source, state));
     cte.rows.Reset(TypesOf(source.output));
     CELLAR_TRY(ReadAll(cte.source.get(), state, &cte.rows));
-    cte.ready = true;
+    cte.ready = cte.complete = true;
   }
   return Status();
+}
+
+namespace {
+
+// Counts the scans of each WITH query, and finds those that may be opened again.
+class CteReaders {
+ public:
+  explicit CteReaders(const Plan& plan) : plan_(plan), readers_(plan.ctes.size()) {
+    Node(*plan.root, true);
+    for (const PlanPtr& subplan : plan.subplans) Node(*subplan, false);
+  }
+  bool ReadOnce(size_t cte) const { return readers_[cte].scans == 1 && !readers_[cte].again; }
+
+ private:
+  struct Readers {
+    int scans = 0;
+    bool again = false;
+  };
+  void Node(const PlanNode& node, bool once) {
+    if (node.kind == PlanKind::kCteScan) {
+      const int index = node.As<CteScanNode>().cte;
+      Readers& readers = readers_[static_cast<size_t>(index)];
+      readers.again = readers.again || !once;
+      if (readers.scans++ == 0) Node(*plan_.ctes[index], IsStable(*plan_.ctes[index], plan_));
+    }
+    for (size_t i = 0; i < node.children.size(); ++i) {
+      const bool inner =
+          i > 0 &&
+          ((node.kind == PlanKind::kNestedLoop && !node.As<NestedLoopNode>().slots.empty()) ||
+           node.kind == PlanKind::kRecursiveUnion);
+      Node(*node.children[i], once && !inner);
+    }
+  }
+
+  const Plan& plan_;
+  std::vector<Readers> readers_;
+};
+
+}  // namespace
+
+void FindCtesReadOnce(ExecState* state) {
+  if (state->ctes.empty()) return;
+  const CteReaders readers(*state->plan);
+  for (size_t i = 0; i < state->ctes.size(); ++i) state->ctes[i].read_once = readers.ReadOnce(i);
 }
 
 Status ReadAll(Operator* child, ExecState* state, RowBatch* rows) {
@@ -270,6 +315,13 @@ void CopyColumn(const ColumnVector& from, size_t rows, ColumnVector* to) {
     std::copy_n(from.nulls(), rows, to->nulls());
     to->set_has_nulls();
   }
+}
+
+void PadWithNulls(size_t rows, ColumnVector* column) {
+  const size_t given = column->size();
+  if (given >= rows) return;
+  column->Resize(rows);
+  for (size_t i = given; i < rows; ++i) column->SetNull(i);
 }
 
 void GatherColumn(const ColumnVector& from, const uint32_t* rows, size_t count, ColumnVector* to) {

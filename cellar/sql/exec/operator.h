@@ -18,6 +18,25 @@ namespace cellar::sql::exec {
 
 class Operator;
 
+// Steps of a loop (rows, comparisons) between two looks at the cancel token.
+inline constexpr size_t kStepsBetweenPolls = 4096;
+
+// Looks at a cancel token once in kStepsBetweenPolls steps (rows, comparisons) of a loop.
+class Poller {
+ public:
+  explicit Poller(const CancelToken* cancel) : cancel_(cancel) {}  // may be null
+  Status Step(size_t steps = 1) {
+    steps_ += steps;
+    if (steps_ < kStepsBetweenPolls) return Status();
+    steps_ = 0;
+    return cancel_ != nullptr ? cancel_->Check() : Status();
+  }
+
+ private:
+  const CancelToken* cancel_;
+  size_t steps_ = 0;
+};
+
 // Shared by all operators of one execution.
 struct ExecState {
   const Plan* plan = nullptr;
@@ -27,11 +46,13 @@ struct ExecState {
   uint64_t rows_affected = 0;
   uint64_t rows_replaced = 0;
 
-  // Plan::ctes, computed on first use. A recursive plan's work tables.
+  // Plan::ctes, computed as they are read. A recursive plan's work tables.
   struct Cte {
     std::unique_ptr<Operator> source;
-    RowBatch rows;
-    bool ready = false;
+    RowBatch rows;                   // so far
+    bool ready = false;              // begun, and good for other readers with the same slots
+    bool complete = false;           // `rows` are all
+    bool read_once = false;          // by one reader that is opened once: rows need not be kept
     bool keeps = true;               // false: reads the work table of a recursive query
     std::vector<int> slots;          // outer slots it reads
     std::vector<Value> slot_values;  // those it was computed with
@@ -130,6 +151,9 @@ inline bool IsStable(const PlanNode& node, const Plan& plan) {
   return OuterSlots(node, plan).empty() && !ReadsWorkTable(node, plan);
 }
 
+// Marks the WITH queries of the plan that are read once.
+void FindCtesReadOnce(ExecState* state);
+
 // Reads all of `child` (opened here) into *rows, a batch of its column types.
 Status ReadAll(Operator* child, ExecState* state, RowBatch* rows);
 
@@ -138,6 +162,9 @@ void CopyColumn(const ColumnVector& from, size_t rows, ColumnVector* to);
 // to[i] = from[rows[i]], NULL where rows[i] is kNoRow. Borrows bytes.
 inline constexpr uint32_t kNoRow = UINT32_MAX;
 void GatherColumn(const ColumnVector& from, const uint32_t* rows, size_t count, ColumnVector* to);
+
+// Makes it `rows` long; new values are NULL.
+void PadWithNulls(size_t rows, ColumnVector* column);
 
 // The next `most` rows of `rows` from *next on, as a batch that borrows their bytes; null when
 // there are no more. `columns` picks and orders the columns; null: all.
@@ -170,7 +197,7 @@ class StoredRows {
     next_ = 0;
   }
   // Rows come in this order; the batch's own when never called.
-  void SetOrder(std::vector<uint32_t> order) {
+  void SetOrder(CountedVector<uint32_t> order) {
     order_ = std::move(order);
     ordered_ = true;
   }
@@ -179,7 +206,7 @@ class StoredRows {
 
  private:
   RowBatch rows_;
-  std::vector<uint32_t> order_;
+  CountedVector<uint32_t> order_;
   bool ordered_ = false;
   size_t next_ = 0;
 };

@@ -18,7 +18,6 @@ class FilterOperator : public Operator {
   Status DoOpen() override { return child_->Open(); }
   Result<RowBatch*> DoNext() override {
     while (true) {
-      CELLAR_TRY(state_.CheckCancel());
       CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
       if (batch == nullptr) return nullptr;
       arena_.Reset();
@@ -96,7 +95,8 @@ class ProjectOperator : public Operator {
   RowBatch out_;
 };
 
-// Each row gives as many rows as its longest set-returning call.
+// Each row gives as many rows as its longest set-returning call. A batch holds rows of one batch of
+// the child alone, and borrows its bytes.
 class ProjectSetOperator : public Operator {
  public:
   ProjectSetOperator(const PlanNode& node, OperatorPtr child, ExecState* state)
@@ -118,31 +118,28 @@ class ProjectSetOperator : public Operator {
  protected:
   Status DoOpen() override {
     input_ = nullptr;
+    row_ = 0;
+    expanding_ = false;
     return child_->Open();
   }
   Result<RowBatch*> DoNext() override {
     out_.Reset(types_);
-    while (out_.size() < kBatchRows) {
-      if (input_ == nullptr || row_ >= input_->size()) {
-        CELLAR_TRY_ASSIGN(input_, child_->Next());
-        if (input_ == nullptr) break;
-        row_ = 0;
-        arena_.Reset();
-        context().set_arena(&arena_);
-        for (Column& column : columns_) {
-          column.values.clear();
-          for (Evaluator& evaluator : column.evaluators) {
-            CELLAR_TRY_ASSIGN(
-                const ColumnVector* values,
-                evaluator.Eval(*input_, Selection{nullptr, input_->size()}, context()));
-            column.values.push_back(values);
-          }
+    row_arena_.Reset();
+    while (out_.size() == 0 ||
+           (out_.size() < kBatchRows && row_arena_.footprint_bytes() <= kEnoughBytes)) {
+      if (!expanding_) {
+        if (input_ == nullptr || row_ >= input_->size()) {
+          if (out_.size() > 0) break;
+          CELLAR_TRY_ASSIGN(input_, child_->Next());
+          if (input_ == nullptr) return nullptr;
+          CELLAR_TRY(EvalArguments());
+          row_ = 0;
         }
+        CELLAR_TRY(BeginRow());
       }
       CELLAR_TRY(ExpandRow());
-      ++row_;
     }
-    return out_.size() == 0 ? nullptr : &out_;
+    return &out_;
   }
 
  private:
@@ -151,45 +148,92 @@ class ProjectSetOperator : public Operator {
     const Expr* expr = nullptr;
     std::vector<Evaluator> evaluators;
     std::vector<const ColumnVector*> values;
+    SetRowsPtr rows;  // of the current row; null: ended
   };
 
-  Status ExpandRow() {
-    std::vector<std::vector<std::vector<Value>>> sets(columns_.size());
-    size_t longest = 0;
-    for (size_t c = 0; c < columns_.size(); ++c) {
-      Column& column = columns_[c];
-      if (!column.is_set) continue;
-      std::vector<Datum> args;
-      bool null_arg = false;
-      for (const ColumnVector* values : column.values) {
-        args.push_back(values->Get(row_));
-        null_arg |= args.back().is_null();
+  Status EvalArguments() {
+    for (Column& column : columns_) column.rows.reset();
+    arena_.Reset();
+    context().set_arena(&arena_);
+    const Selection all{nullptr, input_->size()};
+    for (Column& column : columns_) {
+      column.values.clear();
+      for (Evaluator& evaluator : column.evaluators) {
+        CELLAR_TRY_ASSIGN(const ColumnVector* values, evaluator.Eval(*input_, all, context()));
+        column.values.push_back(values);
       }
-      if (null_arg && column.expr->function->strict) continue;
-      CELLAR_TRY_ASSIGN(sets[c], column.expr->function->set(context(), *column.expr, args));
-      longest = std::max(longest, sets[c].size());
-    }
-    std::vector<Datum> values(columns_.size());
-    for (size_t i = 0; i < longest; ++i) {
-      for (size_t c = 0; c < columns_.size(); ++c) {
-        if (!columns_[c].is_set) {
-          values[c] = columns_[c].values[0]->Get(row_);
-        } else {
-          values[c] = i < sets[c].size() ? sets[c][i][0].datum() : Datum();
-        }
-      }
-      out_.AppendRow(values);
     }
     return Status();
   }
 
+  Status BeginRow() {
+    context().set_arena(&arena_);
+    for (Column& column : columns_) {
+      if (!column.is_set) continue;
+      column.rows.reset();
+      args_.clear();
+      bool null_arg = false;
+      for (const ColumnVector* values : column.values) {
+        args_.push_back(values->Get(row_));
+        null_arg |= args_.back().is_null();
+      }
+      if (null_arg && column.expr->function->strict) continue;
+      CELLAR_TRY_ASSIGN(column.rows, column.expr->function->set(context(), *column.expr, args_));
+    }
+    expanding_ = true;
+    return Status();
+  }
+
+  // Adds rows of the current row, few at a time for the sake of large values; ends it when all its
+  // sets have.
+  Status ExpandRow() {
+    context().set_arena(&row_arena_);
+    const size_t base = out_.size(), most = std::min(kRowsBetweenLooks, kBatchRows - base);
+    size_t longest = 0;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (columns_[c].rows == nullptr) continue;
+      ColumnVector* target = &out_.column(c);
+      while (target->size() - base < most) {
+        CELLAR_TRY_ASSIGN(const size_t made,
+                          columns_[c].rows->Next(context(), most - (target->size() - base),
+                                                 std::span<ColumnVector* const>(&target, 1)));
+        if (made == 0) {
+          columns_[c].rows.reset();
+          break;
+        }
+      }
+      longest = std::max(longest, target->size() - base);
+    }
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      ColumnVector& target = out_.column(c);
+      if (columns_[c].is_set) {
+        PadWithNulls(base + longest, &target);
+      } else {
+        const Datum value = columns_[c].values[0]->Get(row_);
+        target.Resize(base + longest);
+        for (size_t i = base; i < base + longest; ++i) target.Set(i, value);
+      }
+    }
+    out_.SetSize(base + longest);
+    if (longest < most) {
+      expanding_ = false;
+      ++row_;
+    }
+    return Status();
+  }
+
+  static constexpr size_t kRowsBetweenLooks = 256, kEnoughBytes = 1 << 20;
+
   OperatorPtr child_;
   std::vector<Column> columns_;
   std::vector<Type> types_;
-  Arena arena_;
+  Arena arena_;      // of the arguments of a batch of the child
+  Arena row_arena_;  // of a batch
   RowBatch out_;
   RowBatch* input_ = nullptr;
   size_t row_ = 0;
+  bool expanding_ = false;  // row_ has begun
+  std::vector<Datum> args_;
 };
 
 class LimitOperator : public Operator {

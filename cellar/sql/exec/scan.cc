@@ -219,70 +219,122 @@ class VirtualScanOperator : public Operator {
   size_t next_ = 0;
 };
 
+// Sets run side by side, a batch at a time.
 class FunctionScanOperator : public Operator {
  public:
   FunctionScanOperator(const PlanNode& node, ExecState* state)
-      : Operator(node, state), types_(TypesOf(node.output)) {}
+      : Operator(node, state), types_(TypesOf(node.output)) {
+    size_t at = 0;
+    for (const ExprPtr& call : node.As<FunctionScanNode>().calls) {
+      Source& source = sources_.emplace_back();
+      source.call = call.get();
+      source.is_set = call->kind == ExprKind::kCall && call->function->set != nullptr;
+      source.first_column = at;
+      if (source.is_set) source.width = std::max<size_t>(1, call->function->set_columns.size());
+      at += source.width;
+    }
+    fits_ = at + (node.As<FunctionScanNode>().ordinality ? 1 : 0) == types_.size();
+  }
 
  protected:
   Status DoOpen() override {
-    const auto& scan = node_.As<FunctionScanNode>();
+    if (!fits_) return InternalError("the columns of a function scan are not those of its calls");
     arena_.Reset();
-    rows_.Reset(types_);
-    rows_.Rewind();
-    std::vector<std::vector<std::vector<Value>>> results;
-    std::vector<size_t> widths;
-    size_t longest = 0;
-    for (const ExprPtr& call : scan.calls) {
+    given_ = 0;
+    for (Source& source : sources_) {
       context().set_arena(&arena_);
-      std::vector<std::vector<Value>> result;
-      size_t width = 1;
-      if (call->kind == ExprKind::kCall && call->function->set != nullptr) {
-        width = std::max<size_t>(1, call->function->set_columns.size());
-        std::vector<Datum> args;
-        bool null_arg = false;
-        for (const ExprPtr& arg : call->args) {
-          CELLAR_TRY_ASSIGN(Datum value, EvalScalar(*arg, context()));
-          null_arg |= value.is_null();
-          args.push_back(value);
-        }
-        if (!null_arg || !call->function->strict) {
-          CELLAR_TRY_ASSIGN(result, call->function->set(context(), *call, args));
-        }
-      } else {
-        CELLAR_TRY_ASSIGN(Datum value, EvalScalar(*call, context()));
-        std::vector<Value> row;
-        row.emplace_back(call->type, value);
-        result.push_back(std::move(row));
+      source.rows.reset();
+      source.ended = false;
+      if (!source.is_set) {
+        CELLAR_TRY_ASSIGN(source.value, EvalScalar(*source.call, context()));
+        continue;
       }
-      longest = std::max(longest, result.size());
-      results.push_back(std::move(result));
-      widths.push_back(width);
-    }
-    std::vector<Datum> row;
-    for (size_t i = 0; i < longest; ++i) {
-      row.clear();
-      for (size_t c = 0; c < results.size(); ++c) {
-        for (size_t w = 0; w < widths[c]; ++w) {
-          row.push_back(i < results[c].size() ? results[c][i][w].datum() : Datum());
-        }
+      std::vector<Datum> args;
+      bool null_arg = false;
+      for (const ExprPtr& arg : source.call->args) {
+        CELLAR_TRY_ASSIGN(Datum value, EvalScalar(*arg, context()));
+        null_arg |= value.is_null();
+        args.push_back(value);
       }
-      if (scan.ordinality) row.push_back(Datum::Int(static_cast<int64_t>(i) + 1));
-      rows_.rows().AppendRow(row);
-      if (i % kBatchRows == 0) CELLAR_TRY(state_.CheckMemory(rows_.rows().footprint_bytes()));
+      const FunctionSpec& function = *source.call->function;
+      if (!null_arg || !function.strict) {
+        CELLAR_TRY_ASSIGN(source.rows, function.set(context(), *source.call, args));
+      }
+      source.ended = source.rows == nullptr;
     }
     return Status();
   }
   Result<RowBatch*> DoNext() override {
-    CELLAR_TRY(state_.CheckCancel());
-    return rows_.NextChunk(&out_);
+    row_arena_.Reset();
+    context().set_arena(&row_arena_);
+    out_.Reset(types_);
+    size_t longest = 0;
+    for (Source& source : sources_) {
+      CELLAR_TRY(Fill(&source));
+      longest = std::max(longest, out_.column(source.first_column).size());
+    }
+    if (longest == 0) return nullptr;
+    for (size_t c = 0; c < types_.size(); ++c) PadWithNulls(longest, &out_.column(c));
+    if (node_.As<FunctionScanNode>().ordinality) {
+      int64_t* numbers = out_.column(types_.size() - 1).ints();
+      std::fill_n(out_.column(types_.size() - 1).nulls(), longest, uint8_t{0});
+      out_.column(types_.size() - 1).set_has_nulls(false);
+      for (size_t i = 0; i < longest; ++i) numbers[i] = static_cast<int64_t>(given_ + i) + 1;
+    }
+    given_ += longest;
+    out_.SetSize(longest);
+    return &out_;
   }
 
  private:
+  struct Source {
+    const Expr* call = nullptr;
+    bool is_set = false;
+    size_t first_column = 0, width = 1;
+    // Of this run.
+    SetRowsPtr rows;
+    Datum value;  // of a call that returns no set: its one row
+    bool ended = false;
+  };
+
+  // The next rows of one call. A call by itself may stop early, when its values are large.
+  Status Fill(Source* source) {
+    if (source->ended) return Status();
+    ColumnVector& first = out_.column(source->first_column);
+    if (!source->is_set) {
+      first.Append(source->value);
+      source->ended = true;
+      return Status();
+    }
+    targets_.clear();
+    for (size_t c = 0; c < source->width; ++c) {
+      targets_.push_back(&out_.column(source->first_column + c));
+    }
+    while (first.size() < kBatchRows) {
+      const size_t most = sources_.size() == 1 ? kRowsBetweenLooks : kBatchRows;
+      CELLAR_TRY_ASSIGN(
+          const size_t made,
+          source->rows->Next(context(), std::min(most, kBatchRows - first.size()), targets_));
+      if (made == 0) {
+        source->rows.reset();
+        source->ended = true;
+        return Status();
+      }
+      if (sources_.size() == 1 && row_arena_.footprint_bytes() > kEnoughBytes) return Status();
+    }
+    return Status();
+  }
+
+  static constexpr size_t kRowsBetweenLooks = 256, kEnoughBytes = 1 << 20;
+
   std::vector<Type> types_;
-  Arena arena_;
-  StoredRows rows_;
+  std::vector<Source> sources_;
+  bool fits_ = false;
+  Arena arena_;      // of the arguments
+  Arena row_arena_;  // of a batch
   RowBatch out_;
+  std::vector<ColumnVector*> targets_;
+  uint64_t given_ = 0;
 };
 
 class ExternalOperator : public Operator {
@@ -292,7 +344,6 @@ class ExternalOperator : public Operator {
  protected:
   Status DoOpen() override { return Status(); }
   Result<RowBatch*> DoNext() override {
-    CELLAR_TRY(state_.CheckCancel());
     CELLAR_TRY_ASSIGN(bool more, state_.env.external_rows(&out_));
     return more ? &out_ : nullptr;
   }
@@ -301,6 +352,8 @@ class ExternalOperator : public Operator {
   RowBatch out_;
 };
 
+// Reads a WITH query's rows, which are made as the first reader asks for them and kept for others.
+// Those that only one reader sees, and once, are not kept.
 class CteScanOperator : public Operator {
  public:
   using Operator::Operator;
@@ -318,7 +371,16 @@ class CteScanOperator : public Operator {
       cte.keeps = !ReadsWorkTable(source, *state_.plan);
     }
     cte.rows.Reset(TypesOf(source.output));
-    CELLAR_TRY(ReadAll(cte.source.get(), &state_, &cte.rows));
+    cte.complete = false;
+    // A query that changes rows has done all of it before anybody reads on; what depends on outer
+    // rows is read while they are current.
+    const bool lazy = cte.keeps && cte.slots.empty() && state_.plan->kind == StatementKind::kSelect;
+    if (lazy) {
+      CELLAR_TRY(cte.source->Open());
+    } else {
+      CELLAR_TRY(ReadAll(cte.source.get(), &state_, &cte.rows));
+      cte.complete = true;
+    }
     cte.slot_values.clear();
     for (int slot : cte.slots) {
       cte.slot_values.emplace_back(context().exec_parameter_types[slot],
@@ -328,8 +390,20 @@ class CteScanOperator : public Operator {
     return Status();
   }
   Result<RowBatch*> DoNext() override {
-    const RowBatch& rows = state_.ctes[node_.As<CteScanNode>().cte].rows;
-    return EmitChunk(rows, nullptr, &next_, &out_);
+    ExecState::Cte& cte = state_.ctes[node_.As<CteScanNode>().cte];
+    while (true) {
+      if (RowBatch* out = EmitChunk(cte.rows, nullptr, &next_, &out_); out != nullptr) return out;
+      if (cte.complete) return nullptr;
+      CELLAR_TRY_ASSIGN(RowBatch * batch, cte.source->Next());
+      if (batch == nullptr) {
+        cte.complete = true;
+      } else if (cte.read_once) {
+        return batch;
+      } else {
+        cte.rows.AppendAll(*batch);
+        CELLAR_TRY(state_.CheckMemory(cte.rows.footprint_bytes()));
+      }
+    }
   }
 
  private:

@@ -47,35 +47,29 @@ class SetOperationOperator : public Operator {
   Status DoOpen() override {
     table_.Reset(TypesOf(node_.output));
     counts_.clear();
-    rows_.clear();
     next_ = 0;
+    given_ = 0;
     for (size_t side = 0; side < children_.size(); ++side) CELLAR_TRY(Count(side));
-    const auto& set = node_.As<SetOperationNode>();
-    for (uint32_t id = 0; id < counts_.size(); ++id) {
-      const uint64_t left = counts_[id].left, right = counts_[id].right;
-      uint64_t copies = 0;
-      switch (set.operation) {
-        case SetOperationNode::Kind::kUnion: copies = set.all ? left + right : 1; break;
-        case SetOperationNode::Kind::kIntersect:
-          copies = set.all ? std::min(left, right) : (left > 0 && right > 0);
-          break;
-        case SetOperationNode::Kind::kExcept:
-          copies = set.all ? left - std::min(left, right) : (left > 0 && right == 0);
-          break;
-      }
-      rows_.insert(rows_.end(), copies, id);
-    }
     return Status();
   }
   Result<RowBatch*> DoNext() override {
-    if (next_ >= rows_.size()) return nullptr;
-    const size_t count = std::min(kBatchRows, rows_.size() - next_);
+    rows_.clear();
+    for (size_t steps = 0; next_ < counts_.size() && rows_.size() < kBatchRows; ++steps) {
+      if (steps % kStepsBetweenPolls == 0) CELLAR_TRY(state_.CheckCancel());
+      const uint64_t copies = CopiesOf(counts_[next_]);
+      const uint64_t more = std::min<uint64_t>(copies - given_, kBatchRows - rows_.size());
+      rows_.insert(rows_.end(), more, next_);
+      given_ += more;
+      if (given_ < copies) break;
+      ++next_;
+      given_ = 0;
+    }
+    if (rows_.empty()) return nullptr;
     out_.columns().resize(table_.keys().num_columns());
     for (size_t c = 0; c < table_.keys().num_columns(); ++c) {
-      GatherColumn(table_.keys().column(c), rows_.data() + next_, count, &out_.column(c));
+      GatherColumn(table_.keys().column(c), rows_.data(), rows_.size(), &out_.column(c));
     }
-    out_.SetSize(count);
-    next_ += count;
+    out_.SetSize(rows_.size());
     return &out_;
   }
 
@@ -83,56 +77,71 @@ class SetOperationOperator : public Operator {
   struct Counts {
     uint64_t left = 0, right = 0;
   };
+  uint64_t CopiesOf(const Counts& counts) const {
+    const auto& set = node_.As<SetOperationNode>();
+    const uint64_t left = counts.left, right = counts.right;
+    switch (set.operation) {
+      case SetOperationNode::Kind::kUnion: return set.all ? left + right : 1;
+      case SetOperationNode::Kind::kIntersect:
+        return set.all ? std::min(left, right) : (left > 0 && right > 0);
+      case SetOperationNode::Kind::kExcept:
+        return set.all ? left - std::min(left, right) : (left > 0 && right == 0);
+    }
+    return 0;
+  }
   Status Count(size_t side) {
     CELLAR_TRY(children_[side]->Open());
     while (true) {
       CELLAR_TRY_ASSIGN(RowBatch * batch, children_[side]->Next());
       if (batch == nullptr) return Status();
-      CELLAR_TRY(state_.CheckCancel());
       ids_.resize(batch->size());
       table_.FindOrInsert(AllColumns(*batch), batch->size(), ids_.data());
       counts_.resize(table_.size());
       for (uint32_t id : ids_) ++(side == 0 ? counts_[id].left : counts_[id].right);
-      CELLAR_TRY(state_.CheckMemory(table_.footprint_bytes()));
+      CELLAR_TRY(
+          state_.CheckMemory(table_.footprint_bytes() + counts_.capacity() * sizeof(Counts)));
     }
   }
 
   std::vector<OperatorPtr> children_;
   KeyTable table_;
-  std::vector<Counts> counts_;
-  std::vector<uint32_t> rows_, ids_;
-  size_t next_ = 0;
+  CountedVector<Counts> counts_;      // by id
+  std::vector<uint32_t> rows_, ids_;  // of a batch
+  uint32_t next_ = 0;                 // id
+  uint64_t given_ = 0;                // copies of it
   RowBatch out_;
 };
 
+// Rows of the first term, then, again and again, those that the second makes of the last ones. Each
+// round is computed when the rows before it have been taken: who needs few stops the recursion.
 class RecursiveUnionOperator : public Operator {
  public:
   RecursiveUnionOperator(const PlanNode& node, std::vector<OperatorPtr> children, ExecState* state)
-      : Operator(node, state), children_(std::move(children)) {}
+      : Operator(node, state), children_(std::move(children)), types_(TypesOf(node.output)) {}
 
  protected:
   Status DoOpen() override {
-    const auto& recursive = node_.As<RecursiveUnionNode>();
-    const std::vector<Type> types = TypesOf(node_.output);
-    seen_.Reset(types);
-    result_.Reset(types);
-    RowBatch work, found;
-    work.Reset(types);
-    CELLAR_TRY(Collect(children_[0].get(), recursive.all, &work));
-    while (work.size() > 0) {
-      CELLAR_TRY(state_.CheckCancel());
-      result_.rows().AppendAll(work);
-      CELLAR_TRY(state_.CheckMemory(result_.rows().footprint_bytes()));
-      state_.work_tables[recursive.work_table] = &work;
-      found.Reset(types);
-      Status status = Collect(children_[1].get(), recursive.all, &found);
-      state_.work_tables[recursive.work_table] = nullptr;
-      CELLAR_TRY(std::move(status));
-      std::swap(work, found);
-    }
+    seen_.Reset(types_);
+    work_.Reset(types_);
+    next_ = 0;
+    begun_ = false;
     return Status();
   }
-  Result<RowBatch*> DoNext() override { return result_.NextChunk(&out_); }
+  Result<RowBatch*> DoNext() override {
+    const auto& recursive = node_.As<RecursiveUnionNode>();
+    while (true) {
+      if (RowBatch* out = EmitChunk(work_, nullptr, &next_, &out_); out != nullptr) return out;
+      if (begun_ && work_.size() == 0) return nullptr;
+      found_.Reset(types_);
+      if (begun_) state_.work_tables[recursive.work_table] = &work_;
+      Status status = Collect(children_[begun_ ? 1 : 0].get(), recursive.all, &found_);
+      state_.work_tables[recursive.work_table] = nullptr;
+      CELLAR_TRY(std::move(status));
+      begun_ = true;
+      std::swap(work_, found_);
+      next_ = 0;
+    }
+  }
 
  private:
   Status Collect(Operator* child, bool all, RowBatch* rows) {
@@ -151,12 +160,17 @@ class RecursiveUnionOperator : public Operator {
         batch->Keep(kept_);
       }
       rows->AppendAll(*batch);
+      CELLAR_TRY(state_.CheckMemory(work_.footprint_bytes() + rows->footprint_bytes() +
+                                    (all ? 0 : seen_.footprint_bytes())));
     }
   }
 
   std::vector<OperatorPtr> children_;
-  KeyTable seen_;
-  StoredRows result_;
+  std::vector<Type> types_;
+  KeyTable seen_;          // of a UNION that is not ALL
+  RowBatch work_, found_;  // rows of the last round, and of the one being computed
+  size_t next_ = 0;        // of work_, to give
+  bool begun_ = false;     // the first term has run
   RowBatch out_;
   std::vector<uint32_t> ids_, kept_;
   std::vector<uint8_t> fresh_;

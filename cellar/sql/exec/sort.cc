@@ -26,9 +26,77 @@ int CompareRows(std::span<const SortColumn> columns, uint32_t a, uint32_t b) {
   return 0;
 }
 
-void SortRows(std::span<const SortColumn> columns, std::vector<uint32_t>* rows) {
-  std::stable_sort(rows->begin(), rows->end(),
-                   [columns](uint32_t a, uint32_t b) { return CompareRows(columns, a, b) < 0; });
+namespace {
+
+// Rows that are sorted without a look at the token: about kStepsBetweenPolls comparisons.
+constexpr size_t kRunRows = 512;
+
+}  // namespace
+
+Status SortRows(std::span<const SortColumn> columns, const CancelToken* cancel,
+                CountedVector<uint32_t>* rows) {
+  const auto less = [columns](uint32_t a, uint32_t b) { return CompareRows(columns, a, b) < 0; };
+  const size_t size = rows->size();
+  Poller poller(cancel);
+  for (size_t start = 0; start < size; start += kRunRows) {
+    CELLAR_TRY(poller.Step(std::min(size - start, kRunRows) * 8));
+    const size_t end = std::min(size, start + kRunRows);
+    std::stable_sort(rows->begin() + static_cast<ptrdiff_t>(start),
+                     rows->begin() + static_cast<ptrdiff_t>(end), less);
+  }
+  if (size <= kRunRows) return Status();
+  // Runs of twice the length, until there is one.
+  CountedVector<uint32_t> merged(size);
+  for (size_t run = kRunRows; run < size; run *= 2) {
+    const uint32_t* in = rows->data();
+    uint32_t* out = merged.data();
+    for (size_t start = 0; start < size; start += 2 * run) {
+      size_t left = start, right = std::min(size, start + run);
+      const size_t middle = right, end = std::min(size, start + 2 * run);
+      if (right == end || !less(in[right], in[right - 1])) {  // in order as they are
+        std::copy(in + start, in + end, out + start);
+        CELLAR_TRY(poller.Step((end - start) / 8));
+        left = middle;
+        right = end;
+      }
+      for (size_t at = start; left < middle || right < end; ++at) {
+        CELLAR_TRY(poller.Step());
+        const bool from_right = left == middle || (right < end && less(in[right], in[left]));
+        out[at] = in[from_right ? right++ : left++];
+      }
+    }
+    rows->swap(merged);
+  }
+  return Status();
+}
+
+Status SortFirstRows(std::span<const SortColumn> columns, size_t count, const CancelToken* cancel,
+                     CountedVector<uint32_t>* rows) {
+  if (count >= rows->size()) return SortRows(columns, cancel, rows);
+  // The best so far, in order, and those behind them that may be better than the last.
+  const size_t block = std::max<size_t>(count, kStepsBetweenPolls);
+  CountedVector<uint32_t> best, fresh;
+  if (count > 0) best.assign(rows->begin(), rows->begin() + static_cast<ptrdiff_t>(count));
+  CELLAR_TRY(SortRows(columns, cancel, &best));
+  const auto take = [&]() -> Status {
+    CELLAR_TRY(SortRows(columns, cancel, &fresh));
+    // Of equal rows the earlier one stands first: those of `best` are all earlier.
+    best.insert(best.end(), fresh.begin(), fresh.end());
+    CELLAR_TRY(SortRows(columns, cancel, &best));
+    best.resize(count);
+    fresh.clear();
+    return Status();
+  };
+  Poller poller(cancel);
+  for (size_t i = count; count > 0 && i < rows->size(); ++i) {
+    CELLAR_TRY(poller.Step());
+    if (CompareRows(columns, (*rows)[i], best.back()) >= 0) continue;
+    fresh.push_back((*rows)[i]);
+    if (fresh.size() >= block) CELLAR_TRY(take());
+  }
+  if (!fresh.empty()) CELLAR_TRY(take());
+  *rows = std::move(best);
+  return Status();
 }
 
 namespace {
@@ -78,7 +146,6 @@ class SortOperator : public Operator {
     while (true) {
       CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
       if (batch == nullptr) break;
-      CELLAR_TRY(state_.CheckCancel());
       arena_.Reset();
       context().set_arena(&arena_);
       const size_t rows = batch->size();
@@ -94,14 +161,15 @@ class SortOperator : public Operator {
       keys_.clear();
       wide_.SetSize(rows);
       store_.rows().AppendAll(wide_);
-      if (top_ < kPruneRows && store_.rows().size() > 4 * kPruneRows) Prune();
+      if (top_ < kPruneRows && store_.rows().size() > 4 * kPruneRows) CELLAR_TRY(Prune());
       CELLAR_TRY(state_.CheckMemory(store_.rows().footprint_bytes()));
     }
-    store_.SetOrder(Order());
+    CELLAR_TRY_ASSIGN(CountedVector<uint32_t> order, Order());
+    store_.SetOrder(std::move(order));
     return Status();
   }
 
-  std::vector<uint32_t> Order() {
+  Result<CountedVector<uint32_t>> Order() {
     const RowBatch& rows = store_.rows();
     std::vector<SortColumn> columns;
     const auto& keys = node_.As<SortNode>().keys;
@@ -109,29 +177,20 @@ class SortOperator : public Operator {
       columns.push_back(
           {&rows.column(width_ + k), keys[k].expr->type, keys[k].descending, keys[k].nulls_first});
     }
-    std::vector<uint32_t> order(rows.size());
+    CountedVector<uint32_t> order(rows.size());
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    if (top_ < order.size()) {
-      auto less = [&columns](uint32_t a, uint32_t b) {
-        const int by_key = CompareRows(columns, a, b);
-        return by_key != 0 ? by_key < 0 : a < b;
-      };
-      std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(top_), order.end(),
-                        less);
-      order.resize(top_);
-    } else {
-      SortRows(columns, &order);
-    }
+    CELLAR_TRY(SortFirstRows(columns, top_, context().cancel, &order));
     return order;
   }
 
-  void Prune() {
-    std::vector<uint32_t> order = Order();
+  Status Prune() {
+    CELLAR_TRY_ASSIGN(CountedVector<uint32_t> order, Order());
     std::sort(order.begin(), order.end());  // input order, so that ties stay stable
     RowBatch kept;
     kept.Reset(types_);
     kept.AppendRows(store_.rows(), order);
     store_.rows() = std::move(kept);
+    return Status();
   }
 
   OperatorPtr child_;

@@ -18,7 +18,11 @@ struct SortColumn {
 
 // Negative, zero, positive.
 int CompareRows(std::span<const SortColumn> columns, uint32_t a, uint32_t b);
-// Stable.
-void SortRows(std::span<const SortColumn> columns, std::vector<uint32_t>* rows);
+// Stable. Looks at `cancel`, which may be null, as it goes.
+Status SortRows(std::span<const SortColumn> columns, const CancelToken* cancel,
+                CountedVector<uint32_t>* rows);
+// The first `count` of them in order; fewer if there are fewer.
+Status SortFirstRows(std::span<const SortColumn> columns, size_t count, const CancelToken* cancel,
+                     CountedVector<uint32_t>* rows);
 
 }  // namespace cellar::sql::exec

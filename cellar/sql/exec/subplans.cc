@@ -141,7 +141,9 @@ Result<Datum> Subplans::Quantified(const Expr& expr, std::span<const Datum> left
     return state->has_null ? Datum() : Datum::Bool(false);
   }
   bool unknown = false;
+  Poller poller(context.cancel);
   for (size_t row = 0; row < rows.size(); ++row) {
+    CELLAR_TRY(poller.Step());
     // Rows of several columns compare for equality column by column, three-valued.
     bool null = false, result = true;
     for (size_t c = 0; c < left.size(); ++c) {

@@ -94,18 +94,25 @@ class WindowOperator : public Operator {
                         evaluators.back().Eval(input, every, context()));
       all.push_back({values, key.expr->type, key.descending, key.nulls_first});
     }
-    std::vector<uint32_t> order(input.size());
+    CountedVector<uint32_t> order(input.size());
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    if (!all.empty()) SortRows(all, &order);
+    if (!all.empty()) CELLAR_TRY(SortRows(all, context().cancel, &order));
+    Poller poller(context().cancel);
     const auto count = static_cast<uint32_t>(order.size());
     shared_.peers.resize(count);
     for (uint32_t i = 0; i < count;) {
       uint32_t end = i + 1;
-      while (end < count && CompareRows(partition, order[i], order[end]) == 0) ++end;
+      while (end < count && CompareRows(partition, order[i], order[end]) == 0) {
+        CELLAR_TRY(poller.Step());
+        ++end;
+      }
       shared_.partitions.push_back({i, end});
       for (uint32_t p = i; p < end;) {
         uint32_t peer_end = p + 1;
-        while (peer_end < end && CompareRows(all, order[p], order[peer_end]) == 0) ++peer_end;
+        while (peer_end < end && CompareRows(all, order[p], order[peer_end]) == 0) {
+          CELLAR_TRY(poller.Step());
+          ++peer_end;
+        }
         for (uint32_t r = p; r < peer_end; ++r) shared_.peers[r] = {p, peer_end};
         p = peer_end;
       }
@@ -124,11 +131,12 @@ class WindowOperator : public Operator {
                         evaluator.Eval(rows_, Selection{nullptr, rows_.size()}, context()));
       args.push_back(values);
     }
+    Poller poller(context().cancel);
     for (const RowRange& part : shared_.partitions) {
-      CELLAR_TRY(state_.CheckCancel());
       const size_t count = part.end - part.start;
       int64_t dense = 0;
       for (uint32_t i = part.start; i < part.end; ++i) {
+        CELLAR_TRY(poller.Step());
         const uint32_t row = i;
         const size_t position = i - part.start;
         const RowRange peers = shared_.peers[i];

@@ -8,8 +8,6 @@
 namespace cellar::sql::exec {
 namespace {
 
-constexpr uint32_t kCancelEvery = 4096;  // rows
-
 // A range of rows that only moves forward: tells of each row that enters and leaves.
 template <typename Enter, typename Leave>
 void Slide(RowRange* at, RowRange to, Enter&& enter, Leave&& leave) {
@@ -82,10 +80,10 @@ class NumericRange {
 
 template <typename F>
 Status WindowAggregate::ForEachFrame(ColumnVector* result, F&& compute) {
+  Poller poller(state_.context->cancel);
   for (const RowRange& partition : rows_.partitions) {
-    CELLAR_TRY(state_.CheckCancel());
     for (uint32_t row = partition.start; row < partition.end; ++row) {
-      if (row % kCancelEvery == 0) CELLAR_TRY(state_.CheckCancel());
+      CELLAR_TRY(poller.Step());
       if (row > partition.start && frames_.SameAsBefore(row)) {
         result->Set(row, result->Get(row - 1));
         continue;
@@ -122,7 +120,9 @@ Status WindowAggregate::Prepare(EvalContext& context) {
   }
   first_.resize(size_t{total} + 1);
   size_t next = 0;
+  Poller poller(context.cancel);
   for (uint32_t row = 0; row <= total; ++row) {
+    CELLAR_TRY(poller.Step());
     first_[row] = static_cast<uint32_t>(next);
     if (next < chosen_.size() && chosen_[next] == row) ++next;
   }
@@ -157,7 +157,7 @@ Status WindowAggregate::RunCount(ColumnVector* result) {
 }
 
 Status WindowAggregate::RunIntegers(bool average, EvalContext& context, ColumnVector* result) {
-  std::vector<numeric::int128_t> sums(chosen_.size() + 1);  // of those before
+  CountedVector<numeric::int128_t> sums(chosen_.size() + 1);  // of those before
   const int64_t* values = values_[0]->ints();
   for (size_t i = 0; i < chosen_.size(); ++i) sums[i + 1] = sums[i] + values[chosen_[i]];
   auto sum_of = [&](RowRange range) { return sums[first_[range.end]] - sums[first_[range.start]]; };
@@ -285,6 +285,12 @@ Status WindowAggregate::AddTo(AggregateState* state, uint32_t group, Selection r
                               EvalContext& context) {
   constexpr size_t kFew = 64;
   if (rows.count == 0) return Status();
+  // Frames may be long: a frame's rows go in in pieces, between which the token is looked at.
+  for (; rows.count > kStepsBetweenPolls;
+       rows = {rows.rows + kStepsBetweenPolls, rows.count - kStepsBetweenPolls}) {
+    CELLAR_TRY(state_.CheckCancel());
+    CELLAR_TRY(state->AddToGroup(context, values_, {rows.rows, kStepsBetweenPolls}, group));
+  }
   if (rows.count >= kFew) return state->AddToGroup(context, values_, rows, group);
   groups_.assign(rows.count, group);
   return state->Add(context, values_, rows, groups_.data());

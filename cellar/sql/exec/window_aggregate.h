@@ -45,8 +45,8 @@ class WindowAggregate {
   std::vector<Evaluator> args_;
   std::vector<const ColumnVector*> values_;
   std::vector<uint32_t>
-      chosen_;                   // rows that pass the filter, without NULLs where those are skipped
-  std::vector<uint32_t> first_;  // for each row and behind the last: how many of them lie before
+      chosen_;  // rows that pass the filter, without NULLs where those are skipped
+  CountedVector<uint32_t> first_;  // for each row and behind the last: how many of them lie before
   std::vector<uint32_t> groups_;
 };
 

@@ -204,21 +204,24 @@ Status Frames::Compute(EvalContext& context) {
   CELLAR_TRY(Offset(frame_.start_offset, true, context, &start));
   CELLAR_TRY(Offset(frame_.end_offset, false, context, &end));
   bounds_.resize(rows_.peers.size());
+  Poller poller(context.cancel);
   for (const RowRange& partition : rows_.partitions) {
     switch (frame_.mode) {
-      case WindowFrame::Mode::kRows: ByRows(partition, start, end); break;
-      case WindowFrame::Mode::kGroups: ByGroups(partition, start, end); break;
-      case WindowFrame::Mode::kRange: CELLAR_TRY(ByRange(partition, context)); break;
+      case WindowFrame::Mode::kRows: CELLAR_TRY(ByRows(partition, start, end, &poller)); break;
+      case WindowFrame::Mode::kGroups: CELLAR_TRY(ByGroups(partition, start, end, &poller)); break;
+      case WindowFrame::Mode::kRange: CELLAR_TRY(ByRange(partition, context, &poller)); break;
     }
     // An empty frame may lie anywhere: where its start is, it moves forward as others do.
     for (uint32_t i = partition.start; i < partition.end; ++i) {
+      CELLAR_TRY(poller.Step());
       bounds_[i].end = std::max(bounds_[i].start, bounds_[i].end);
     }
   }
   return Status();
 }
 
-void Frames::ByRows(RowRange partition, uint64_t start_offset, uint64_t end_offset) {
+Status Frames::ByRows(RowRange partition, uint64_t start_offset, uint64_t end_offset,
+                      Poller* poller) {
   const uint64_t count = partition.size();
   // Where a bound `offset` rows from row i lies, as a count of rows of the partition.
   auto at = [count](Bound bound, uint64_t i, uint64_t offset) -> uint64_t {
@@ -232,21 +235,27 @@ void Frames::ByRows(RowRange partition, uint64_t start_offset, uint64_t end_offs
     return count;
   };
   for (uint64_t i = 0; i < count; ++i) {
+    CELLAR_TRY(poller->Step());
     const uint64_t start = at(frame_.start, i, start_offset);
     // The end is the row behind the last one.
     const uint64_t end = std::min(count, at(frame_.end, i + 1, end_offset));
     bounds_[partition.start + i] = {partition.start + static_cast<uint32_t>(start),
                                     partition.start + static_cast<uint32_t>(end)};
   }
+  return Status();
 }
 
-void Frames::ByGroups(RowRange partition, uint64_t start_offset, uint64_t end_offset) {
+Status Frames::ByGroups(RowRange partition, uint64_t start_offset, uint64_t end_offset,
+                        Poller* poller) {
   groups_.clear();
-  for (uint32_t i = partition.start; i < partition.end; i = rows_.peers[i].end)
+  for (uint32_t i = partition.start; i < partition.end; i = rows_.peers[i].end) {
+    CELLAR_TRY(poller->Step());
     groups_.push_back(i);
+  }
   groups_.push_back(partition.end);
   const uint64_t count = groups_.size() - 1;
   for (uint64_t g = 0; g < count; ++g) {
+    CELLAR_TRY(poller->Step());
     uint64_t start = 0, end = count;
     if (frame_.start == Bound::kOffsetPreceding) start = g > start_offset ? g - start_offset : 0;
     if (frame_.start == Bound::kCurrentRow) start = g;
@@ -259,9 +268,10 @@ void Frames::ByGroups(RowRange partition, uint64_t start_offset, uint64_t end_of
     const RowRange range{groups_[start], groups_[end]};
     std::fill(bounds_.begin() + groups_[g], bounds_.begin() + groups_[g + 1], range);
   }
+  return Status();
 }
 
-Status Frames::ByRange(RowRange partition, EvalContext& context) {
+Status Frames::ByRange(RowRange partition, EvalContext& context, Poller* poller) {
   std::optional<RangeBound> from, to;
   if (IsOffset(frame_.start)) {
     from.emplace(rows_, frame_.start_offset, frame_.start == Bound::kOffsetPreceding, true);
@@ -273,6 +283,7 @@ Status Frames::ByRange(RowRange partition, EvalContext& context) {
   }
   uint32_t start = partition.start, end = partition.start;
   for (uint32_t i = partition.start; i < partition.end; i = rows_.peers[i].end) {
+    CELLAR_TRY(poller->Step());
     const RowRange peers = rows_.peers[i];
     if (frame_.start == Bound::kCurrentRow) start = peers.start;
     if (from) {
@@ -280,6 +291,7 @@ Status Frames::ByRange(RowRange partition, EvalContext& context) {
       const bool null = from->IsNull(i);
       if (!null) CELLAR_TRY(from->SetBase(i));
       for (; start < partition.end; ++start) {
+        CELLAR_TRY(poller->Step());
         const bool other = from->IsNull(start);
         if (null || other) {
           if (rows_.nulls_first ? !other || null : other || !null) break;
@@ -295,6 +307,7 @@ Status Frames::ByRange(RowRange partition, EvalContext& context) {
       const bool null = to->IsNull(i);
       if (!null) CELLAR_TRY(to->SetBase(i));
       for (; end < partition.end; ++end) {
+        CELLAR_TRY(poller->Step());
         const bool other = to->IsNull(end);
         if (null || other) {
           if (rows_.nulls_first ? !other && null : other && !null) break;

@@ -26,8 +26,8 @@ struct FrameRows {
 // What of a window's rows all its calls share: by position in window order.
 struct WindowRows {
   const RowBatch* rows = nullptr;
-  std::vector<RowRange> partitions;
-  std::vector<RowRange> peers;  // one a row
+  CountedVector<RowRange> partitions;
+  CountedVector<RowRange> peers;  // one a row
   // Of the first ordering expression, for RANGE with offsets; null: there is none.
   const ColumnVector* order = nullptr;
   bool descending = false, nulls_first = false;
@@ -50,14 +50,14 @@ class Frames {
 
  private:
   Status Offset(const ExprPtr& expr, bool start, EvalContext& context, uint64_t* out);
-  void ByRows(RowRange partition, uint64_t start_offset, uint64_t end_offset);
-  void ByGroups(RowRange partition, uint64_t start_offset, uint64_t end_offset);
-  Status ByRange(RowRange partition, EvalContext& context);
+  Status ByRows(RowRange partition, uint64_t start_offset, uint64_t end_offset, Poller* poller);
+  Status ByGroups(RowRange partition, uint64_t start_offset, uint64_t end_offset, Poller* poller);
+  Status ByRange(RowRange partition, EvalContext& context, Poller* poller);
 
   const WindowFrame& frame_;
   const WindowRows& rows_;
-  std::vector<RowRange> bounds_;  // without the exclusion
-  std::vector<uint32_t> groups_;  // scratch: where peers begin
+  CountedVector<RowRange> bounds_;  // without the exclusion
+  CountedVector<uint32_t> groups_;  // scratch: where peers begin
 };
 
 }  // namespace cellar::sql::exec

@@ -377,7 +377,12 @@ Result<const ColumnVector*> Evaluator::Node::Call(const RowBatch& input, Selecti
   if (spec.scalar == nullptr) {
     return UnsupportedError("set-valued function called in context that cannot accept a set");
   }
+  // A call may read or make megabytes.
+  constexpr size_t kCallsBetweenPolls = 16;
   for (size_t k = 0; k < rows.count; ++k) {
+    if (k % kCallsBetweenPolls == kCallsBetweenPolls - 1 && context.cancel != nullptr) {
+      CELLAR_TRY(context.cancel->Check());
+    }
     const uint32_t row = rows[k];
     if (spec.strict && result.nulls()[row] != 0) {
       result.SetNull(row);

@@ -29,6 +29,19 @@ struct Selection {
   uint32_t operator[](size_t i) const { return rows ? rows[i] : static_cast<uint32_t>(i); }
 };
 
+// The rows of one call of a set-returning function, made as they are asked for. One thread at a
+// time.
+class SetRows {
+ public:
+  virtual ~SetRows() = default;
+  // Appends at most `most` rows to the columns, which have the types of the function's row, and
+  // returns how many; 0 at the end. Their bytes live in context.arena(), in the arguments, or in
+  // this object until its next call.
+  virtual Result<size_t> Next(EvalContext& context, size_t most,
+                              std::span<ColumnVector* const> columns) = 0;
+};
+using SetRowsPtr = std::unique_ptr<SetRows>;
+
 struct FunctionSpec {
   std::string_view
       name;  // operators by their symbol: "+", "~~" (LIKE), "~~*" (ILIKE), "||"; casts: "int4"...
@@ -61,9 +74,9 @@ struct FunctionSpec {
   };
   Comparison comparison = Comparison::kNone;
   // Set-returning (generate_series, unnest, ...): evaluated by FunctionScan and ProjectSet through
-  // `set`.
-  using SetFn = Result<std::vector<std::vector<Value>>> (*)(EvalContext& context, const Expr& call,
-                                                            std::span<const Datum> args);
+  // `set`. The arguments' bytes outlive the rows; null: there are no rows.
+  using SetFn = Result<SetRowsPtr> (*)(EvalContext& context, const Expr& call,
+                                       std::span<const Datum> args);
   SetFn set = nullptr;
   std::vector<std::pair<std::string, Type>> set_columns;  // names and types of its rows
   // A cast; prints as (x)::type. A relabel is a cast that changes no bytes: the evaluator skips it.

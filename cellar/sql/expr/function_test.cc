@@ -10,6 +10,7 @@
 #include "cellar/sql/expr/like.h"
 #include "cellar/sql/expr/quote.h"
 #include "cellar/sql/expr/test_parser.h"
+#include "cellar/types/array.h"
 
 namespace cellar::sql {
 namespace {
@@ -113,11 +114,25 @@ std::vector<std::string> SetOf(std::string_view text) {
   }
   auto rows = (*call)->function->set(context, **call, args);
   if (!rows.ok()) return {std::string(rows.status().message())};
-  for (const std::vector<Value>& row : *rows) {
+  if (*rows == nullptr) return out;
+  std::vector<ColumnVector> columns;
+  for (const auto& [name, type] : (*call)->function->set_columns) {
+    columns.emplace_back(type.id == TypeId::kAnyelement ? ElementTypeOf((*call)->args[0]->type)
+                                                        : type);
+  }
+  std::vector<ColumnVector*> targets;
+  for (ColumnVector& column : columns) targets.push_back(&column);
+  // Few at a time, to go on within what was asked for.
+  while (true) {
+    Result<size_t> made = (*rows)->Next(context, 2, targets);
+    if (!made.ok()) return {std::string(made.status().message())};
+    if (*made == 0) break;
+  }
+  for (size_t row = 0; row < columns[0].size(); ++row) {
     std::string line;
-    for (const Value& value : row) {
+    for (const ColumnVector& column : columns) {
       if (!line.empty()) line += "|";
-      line += Print(value.datum(), value.type());
+      line += Print(column.Get(row), column.type());
     }
     out.push_back(line);
   }

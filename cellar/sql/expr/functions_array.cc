@@ -1,20 +1,13 @@
-// Operators and functions of arrays, and functions that return sets.
+// Operators and functions of arrays.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "cellar/sql/expr/registry.h"
 #include "cellar/types/array.h"
-#include "cellar/types/datetime.h"
-#include "cellar/types/numeric.h"
 
 namespace cellar::sql {
 namespace {
-
-using Rows = std::vector<std::vector<Value>>;
-
-constexpr int64_t kMaxSetRows = 50'000'000;
-constexpr int64_t kRowsBetweenCancelChecks = 4096;
 
 // The array argument's element type; resolved calls have concrete types.
 Type ElementAt(const Expr& call, size_t i) { return Plain(ElementOf(call.args[i]->type)); }
@@ -255,139 +248,6 @@ Result<Datum> Fill(EvalContext& context, const Expr& call, Args a) {
   return Datum::Bytes(builder.Finish(lengths, bounds, context.arena()));
 }
 
-// ---- Sets ----
-
-Status CheckSetSize(EvalContext& context, size_t rows) {
-  if (static_cast<int64_t>(rows) > kMaxSetRows) {
-    return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
-                    "a function returned more than {} rows", kMaxSetRows);
-  }
-  if (rows % kRowsBetweenCancelChecks == 0 && context.cancel != nullptr) {
-    return context.cancel->Check();
-  }
-  return Status();
-}
-
-Result<Rows> Unnest(EvalContext& context, const Expr& call, Args a) {
-  Rows rows;
-  const Type element = ElementAt(call, 0);
-  if (a[0].is_null()) return rows;
-  ArrayView view = View(call, a, 0);
-  rows.reserve(view.size());
-  for (size_t i = 0; i < view.size(); ++i) {
-    CELLAR_TRY(CheckSetSize(context, i + 1));
-    rows.emplace_back().emplace_back(element, view.Get(i));
-  }
-  return rows;
-}
-
-Status ZeroStep() {
-  return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "step size cannot equal zero");
-}
-
-template <TypeId id>
-Result<Rows> IntSeries(EvalContext& context, const Expr&, Args a) {
-  Rows rows;
-  int64_t value = a[0].int_value(), stop = a[1].int_value();
-  int64_t step = a.size() == 3 ? a[2].int_value() : 1;
-  if (step == 0) return ZeroStep();
-  while (step > 0 ? value <= stop : value >= stop) {
-    rows.emplace_back().emplace_back(MakeType(id), Datum::Int(value));
-    CELLAR_TRY(CheckSetSize(context, rows.size()));
-    if (__builtin_add_overflow(value, step, &value)) break;
-  }
-  return rows;
-}
-
-Result<Rows> NumericSeries(EvalContext& context, const Expr&, Args a) {
-  Rows rows;
-  Arena arena;
-  std::string_view value = a[0].bytes(), stop = a[1].bytes();
-  std::string_view step = a.size() == 3 ? a[2].bytes() : numeric::FromInt64(1, &arena);
-  const std::pair<std::string_view, std::string_view> inputs[] = {
-      {value, "start"}, {stop, "stop"}, {step, "step"}};
-  for (const auto& [input, name] : inputs) {
-    if (numeric::IsFinite(input)) continue;
-    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "{} {} cannot be {}", name,
-                    name == "step" ? "size" : "value", numeric::IsNaN(input) ? "NaN" : "infinity");
-  }
-  const int sign = numeric::SignOf(step);
-  if (sign == 0) return ZeroStep();
-  while (sign > 0 ? numeric::Compare(value, stop) <= 0 : numeric::Compare(value, stop) >= 0) {
-    rows.emplace_back().emplace_back(MakeType(TypeId::kNumeric), Datum::Bytes(value));
-    CELLAR_TRY(CheckSetSize(context, rows.size()));
-    CELLAR_TRY_ASSIGN(value, numeric::Add(value, step, &arena));
-  }
-  return rows;
-}
-
-template <TypeId id>
-Result<Rows> TimeSeries(EvalContext& context, const Expr&, Args a) {
-  Rows rows;
-  int64_t value = a[0].int_value();
-  const int64_t stop = a[1].int_value();
-  const Interval step = IntervalOf(a[2]);
-  const int sign = CompareIntervals(step, Interval());
-  if (sign == 0) return ZeroStep();
-  while (sign > 0 ? value <= stop : value >= stop) {
-    rows.emplace_back().emplace_back(MakeType(id), Datum::Int(value));
-    CELLAR_TRY(CheckSetSize(context, rows.size()));
-    Result<int64_t> next = id == TypeId::kTimestamptz ? AddIntervalTz(value, step, ZoneOf(context))
-                                                      : AddInterval(value, step);
-    if (!next.ok()) return std::move(next).status();
-    if (*next == value) break;  // an infinity
-    value = *next;
-  }
-  return rows;
-}
-
-Result<Rows> Subscripts(EvalContext& context, const Expr& call, Args a) {
-  Rows rows;
-  ArrayView view = View(call, a, 0);
-  const int64_t dimension = a[1].int_value();
-  if (dimension < 1 || dimension > view.dimensions()) return rows;
-  const int d = static_cast<int>(dimension - 1);
-  const bool reverse = a.size() == 3 && a[2].bool_value();
-  const int64_t low = view.lower_bound(d), length = view.length(d);
-  for (int64_t i = 0; i < length; ++i) {
-    CELLAR_TRY(CheckSetSize(context, rows.size() + 1));
-    rows.emplace_back().emplace_back(MakeType(TypeId::kInt4),
-                                     Datum::Int(reverse ? low + length - 1 - i : low + i));
-  }
-  return rows;
-}
-
-// information_schema._pg_expandarray: each element with its number.
-Result<Rows> ExpandArray(EvalContext& context, const Expr& call, Args a) {
-  Rows rows;
-  ArrayView view = View(call, a, 0);
-  for (size_t i = 0; i < view.size(); ++i) {
-    CELLAR_TRY(CheckSetSize(context, i + 1));
-    std::vector<Value>& row = rows.emplace_back();
-    row.emplace_back(ElementAt(call, 0), view.Get(i));
-    row.emplace_back(MakeType(TypeId::kInt4), Datum::Int(static_cast<int64_t>(i) + 1));
-  }
-  return rows;
-}
-
-void AddSets(Registry& r) {
-  r.AddSet("unnest(anyarray) setof anyelement", Unnest);
-  r.AddSet("generate_series(int4, int4) setof int4", IntSeries<TypeId::kInt4>);
-  r.AddSet("generate_series(int4, int4, int4) setof int4", IntSeries<TypeId::kInt4>);
-  r.AddSet("generate_series(int8, int8) setof int8", IntSeries<TypeId::kInt8>);
-  r.AddSet("generate_series(int8, int8, int8) setof int8", IntSeries<TypeId::kInt8>);
-  r.AddSet("generate_series(numeric, numeric) setof numeric", NumericSeries);
-  r.AddSet("generate_series(numeric, numeric, numeric) setof numeric", NumericSeries);
-  r.AddSet("generate_series(timestamp, timestamp, interval) setof timestamp",
-           TimeSeries<TypeId::kTimestamp>);
-  r.AddSet("generate_series(timestamptz, timestamptz, interval) setof timestamptz",
-           TimeSeries<TypeId::kTimestamptz>, Volatility::kStable);
-  r.AddSet("generate_subscripts(anyarray, int4) setof int4", Subscripts);
-  r.AddSet("generate_subscripts(anyarray, int4, bool) setof int4", Subscripts);
-  FunctionSpec& expand = r.AddSet("_pg_expandarray(anyarray) setof record", ExpandArray);
-  expand.set_columns = {{"x", MakeType(TypeId::kAnyelement)}, {"n", MakeType(TypeId::kInt4)}};
-}
-
 }  // namespace
 
 void RegisterArrays(Registry& r) {
@@ -436,7 +296,6 @@ void RegisterArrays(Registry& r) {
   r.Add("trim_array(anyarray, int4) anyarray", TrimArray);
   r.Add("array_fill(anyelement, int4[]) anyarray", Fill).strict = false;
   r.Add("array_fill(anyelement, int4[], int4[]) anyarray", Fill).strict = false;
-  AddSets(r);
 }
 
 }  // namespace cellar::sql

@@ -133,8 +133,6 @@ Status AppendJsonKey(Datum value, Type type, EvalContext& context, std::string* 
 
 namespace {
 
-using Rows = std::vector<std::vector<Value>>;
-
 std::string_view Trimmed(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
@@ -656,67 +654,62 @@ Result<Datum> ArrayLength(EvalContext&, const Expr&, Args a) {
   return Datum::Int(static_cast<int64_t>(JsonCount(Trimmed(a[0].bytes()))));
 }
 
-Value TextValue(std::string_view json) {
+Result<Datum> MemberText(EvalContext& context, std::string_view json) {
   std::string text;
-  if (!JsonAsText(json, &text)) return Value(MakeType(TypeId::kText), Datum());
-  return Value(MakeType(TypeId::kText), Datum::Bytes(text));
+  if (!JsonAsText(json, &text)) return Datum();
+  return TextOf(context, text);
 }
 
-template <TypeId id, bool as_text>
-Result<Rows> Elements(EvalContext& context, const Expr& call, Args a) {
+template <bool as_text>
+Result<SetRowsPtr> Elements(EvalContext&, const Expr&, Args a) {
   std::string_view json = Trimmed(a[0].bytes());
   if (JsonTypeOf(json) != JsonType::kArray) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
                     "cannot extract elements from {}",
                     JsonTypeOf(json) == JsonType::kObject ? "an object" : "a scalar");
   }
-  Rows rows;
-  std::string_view ignored, value;
-  JsonCursor cursor(json);
-  while (cursor.Next(&ignored, &value)) {
+  return MakeRowByRow([cursor = JsonCursor(json)](EvalContext& context,
+                                                  std::span<Datum> row) mutable -> Result<bool> {
+    std::string_view ignored, value;
+    if (!cursor.Next(&ignored, &value)) return false;
     CELLAR_TRY(context.StepOver(value.size()));
-    if (as_text)
-      rows.emplace_back().push_back(TextValue(value));
-    else
-      rows.emplace_back().emplace_back(MakeType(id), Datum::Bytes(value));
-  }
-  return rows;
+    CELLAR_TRY_ASSIGN(row[0], as_text ? MemberText(context, value) : Result<Datum>(Datum::Bytes(value)));
+    return true;
+  });
 }
 
-template <TypeId id, bool as_text>
-Result<Rows> Each(EvalContext& context, const Expr& call, Args a) {
+template <bool as_text>
+Result<SetRowsPtr> Each(EvalContext&, const Expr& call, Args a) {
   std::string_view json = Trimmed(a[0].bytes());
   if (JsonTypeOf(json) != JsonType::kObject) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
                     "cannot call {} on a non-object", call.function->name);
   }
-  Rows rows;
-  std::string_view key, value;
-  JsonCursor cursor(json);
-  while (cursor.Next(&key, &value)) {
+  return MakeRowByRow([cursor = JsonCursor(json)](EvalContext& context,
+                                                  std::span<Datum> row) mutable -> Result<bool> {
+    std::string_view key, value;
+    if (!cursor.Next(&key, &value)) return false;
     CELLAR_TRY(context.StepOver(key.size() + value.size()));
-    std::vector<Value>& row = rows.emplace_back();
-    row.push_back(TextValue(key));
-    if (as_text)
-      row.push_back(TextValue(value));
-    else
-      row.emplace_back(MakeType(id), Datum::Bytes(value));
-  }
-  return rows;
+    CELLAR_TRY_ASSIGN(row[0], MemberText(context, key));
+    CELLAR_TRY_ASSIGN(row[1], as_text ? MemberText(context, value) : Result<Datum>(Datum::Bytes(value)));
+    return true;
+  });
 }
 
-Result<Rows> Keys(EvalContext&, const Expr& call, Args a) {
+Result<SetRowsPtr> Keys(EvalContext&, const Expr& call, Args a) {
   std::string_view json = Trimmed(a[0].bytes());
   if (JsonTypeOf(json) != JsonType::kObject) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue, "cannot call {} on {}",
                     call.function->name,
                     JsonTypeOf(json) == JsonType::kArray ? "an array" : "a scalar");
   }
-  Rows rows;
-  std::string_view key, value;
-  JsonCursor cursor(json);
-  while (cursor.Next(&key, &value)) rows.emplace_back().push_back(TextValue(key));
-  return rows;
+  return MakeRowByRow([cursor = JsonCursor(json)](EvalContext& context,
+                                                  std::span<Datum> row) mutable -> Result<bool> {
+    std::string_view key, value;
+    if (!cursor.Next(&key, &value)) return false;
+    row[0] = MemberText(context, key);
+    return true;
+  });
 }
 
 Result<Datum> ObjectOfArray(EvalContext& context, const Expr& call, Args a) {
@@ -948,26 +941,21 @@ void AddSets(Registry& r) {
   const Type text = MakeType(TypeId::kText);
   r.AddSet("json_object_keys(json) setof text", Keys);
   r.AddSet("jsonb_object_keys(jsonb) setof text", Keys);
-  r.AddSet("json_array_elements(json) setof json", Elements<TypeId::kJson, false>)
-      .set_columns[0]
-      .first = "value";
-  r.AddSet("jsonb_array_elements(jsonb) setof jsonb", Elements<TypeId::kJsonb, false>)
-      .set_columns[0]
-      .first = "value";
-  r.AddSet("json_array_elements_text(json) setof text", Elements<TypeId::kJson, true>)
-      .set_columns[0]
-      .first = "value";
-  r.AddSet("jsonb_array_elements_text(jsonb) setof text", Elements<TypeId::kJsonb, true>)
-      .set_columns[0]
-      .first = "value";
-  r.AddSet("json_each(json) setof record", Each<TypeId::kJson, false>).set_columns = {
+  r.AddSet("json_array_elements(json) setof json", Elements<false>).set_columns[0].first = "value";
+  r.AddSet("jsonb_array_elements(jsonb) setof jsonb", Elements<false>).set_columns[0].first =
+      "value";
+  r.AddSet("json_array_elements_text(json) setof text", Elements<true>).set_columns[0].first =
+      "value";
+  r.AddSet("jsonb_array_elements_text(jsonb) setof text", Elements<true>).set_columns[0].first =
+      "value";
+  r.AddSet("json_each(json) setof record", Each<false>).set_columns = {
       {"key", text}, {"value", MakeType(TypeId::kJson)}};
-  r.AddSet("jsonb_each(jsonb) setof record", Each<TypeId::kJsonb, false>).set_columns = {
+  r.AddSet("jsonb_each(jsonb) setof record", Each<false>).set_columns = {
       {"key", text}, {"value", MakeType(TypeId::kJsonb)}};
-  r.AddSet("json_each_text(json) setof record", Each<TypeId::kJson, true>).set_columns = {
-      {"key", text}, {"value", text}};
-  r.AddSet("jsonb_each_text(jsonb) setof record", Each<TypeId::kJsonb, true>).set_columns = {
-      {"key", text}, {"value", text}};
+  r.AddSet("json_each_text(json) setof record", Each<true>).set_columns = {{"key", text},
+                                                                           {"value", text}};
+  r.AddSet("jsonb_each_text(jsonb) setof record", Each<true>).set_columns = {{"key", text},
+                                                                             {"value", text}};
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace cellar::sql {
 namespace {
 
-using Rows = std::vector<std::vector<Value>>;
+using Rows = StoredSet;
 constexpr Volatility kStable = Volatility::kStable;
 constexpr Volatility kVolatile = Volatility::kVolatile;
 constexpr auto kSleepSlice = std::chrono::milliseconds(20);
@@ -524,7 +524,7 @@ void AddCatalog(Registry& r) {
 
 // ---- Sets ----
 
-Result<Rows> NoRows(EvalContext&, const Expr&, Args) { return Rows(); }
+Result<SetRowsPtr> NoRows(EvalContext&, const Expr&, Args) { return SetRowsPtr(); }
 
 // The name at the start of an aclitem's text, which goes.
 std::string TakeAclRole(std::string_view* text) {
@@ -550,7 +550,7 @@ std::string TakeAclRole(std::string_view* text) {
 }
 
 // "alice=r*w/bob" as rows (grantor, grantee, privilege, grantable).
-Result<Rows> AclExplode(EvalContext& context, const Expr&, Args a) {
+Result<SetRowsPtr> AclExplode(EvalContext& context, const Expr&, Args a) {
   if (context.session == nullptr) return NoSession();
   struct Letter {
     char letter;
@@ -594,11 +594,11 @@ Result<Rows> AclExplode(EvalContext& context, const Expr&, Args a) {
       }
     }
   }
-  return rows;
+  return MakeStoredSet(std::move(rows));
 }
 
 // {a=1,b=2} as (name, value) rows.
-Result<Rows> Options(EvalContext&, const Expr&, Args a) {
+Result<SetRowsPtr> Options(EvalContext&, const Expr&, Args a) {
   Rows rows;
   const Type text = MakeType(TypeId::kText);
   ArrayView options(a[0].bytes(), text);
@@ -611,7 +611,7 @@ Result<Rows> Options(EvalContext&, const Expr&, Args a) {
     row.emplace_back(
         text, equal == std::string_view::npos ? Datum() : Datum::Bytes(option.substr(equal + 1)));
   }
-  return rows;
+  return MakeStoredSet(std::move(rows));
 }
 
 std::string_view KeywordCategory(char code) {
@@ -623,7 +623,7 @@ std::string_view KeywordCategory(char code) {
   }
 }
 
-Result<Rows> Keywords(EvalContext&, const Expr&, Args) {
+Result<SetRowsPtr> Keywords(EvalContext&, const Expr&, Args) {
   const Type text = MakeType(TypeId::kText);
   Rows rows;
   std::string_view list = kKeywordList;
@@ -641,7 +641,7 @@ Result<Rows> Keywords(EvalContext&, const Expr&, Args) {
     row.emplace_back(text, Datum::Bytes(KeywordCategory(item[colon + 1])));
     row.emplace_back(text, Datum::Bytes(bare ? "can be bare label" : "requires AS"));
   }
-  return rows;
+  return MakeStoredSet(std::move(rows));
 }
 
 void AddSets(Registry& r) {

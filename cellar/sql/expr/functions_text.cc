@@ -188,18 +188,45 @@ Result<Datum> Reverse(EvalContext& context, const Expr&, Args a) {
   return Datum::Bytes({out, text.size()});
 }
 
-// Calls take(part) for each part between separators; an empty one separates nothing.
+// The parts of a text between separators, one after the other. An empty separator separates
+// nothing; a null one separates all characters.
+class Splitter {
+ public:
+  Splitter(std::string_view text, Datum separator)
+      : text_(text), by_characters_(separator.is_null()) {
+    if (!by_characters_) separator_ = separator.bytes();
+  }
+  bool Next(std::string_view* part) {
+    if (done_) return false;
+    size_t end = std::string_view::npos, width = 0;
+    if (by_characters_) {
+      end = std::min(from_ + CharSize(text_[from_]), text_.size());
+      if (end == text_.size()) end = std::string_view::npos;
+    } else if (!separator_.empty()) {
+      end = text_.find(separator_, from_);
+      width = separator_.size();
+    }
+    done_ = end == std::string_view::npos;
+    *part = text_.substr(from_, done_ ? end : end - from_);
+    from_ = end + width;
+    return true;
+  }
+
+ private:
+  std::string_view text_, separator_;
+  size_t from_ = 0;
+  bool by_characters_, done_ = false;
+};
+
+// Calls take(part) for each part between separators.
 template <typename F>
 Status Split(EvalContext& context, std::string_view text, std::string_view separator, F take) {
-  size_t from = 0;
-  if (!separator.empty()) {
-    for (size_t at; (at = text.find(separator, from)) != std::string_view::npos;
-         from = at + separator.size()) {
-      CELLAR_TRY(context.StepOver(at - from));
-      CELLAR_TRY(take(text.substr(from, at - from)));
-    }
+  std::string_view part;
+  for (Splitter splitter(text, Datum::Bytes(separator)); splitter.Next(&part);) {
+    CELLAR_TRY(context.StepOver(part.size()));
+    CELLAR_TRY(take(part));
   }
-  return take(text.substr(from));
+  return Status();
 }
 
 Result<Datum> SplitPart(EvalContext& context, const Expr&, Args a) {
@@ -222,37 +249,42 @@ Result<Datum> SplitPart(EvalContext& context, const Expr&, Args a) {
   return Datum::Bytes(found);
 }
 
-// Calls take(field) for the fields of string_to_array and string_to_table; a NULL separator splits
-// characters.
-template <typename F>
-Status Fields(EvalContext& context, Args a, F take) {
-  const std::string_view text = a[0].bytes();
-  if (text.empty()) return Status();
-  const auto field = [&](std::string_view part) {
-    const bool null = a.size() == 3 && !a[2].is_null() && part == a[2].bytes();
-    return take(null ? Datum() : Datum::Bytes(part));
-  };
-  if (!a[1].is_null()) return Split(context, text, a[1].bytes(), field);
-  for (size_t pos = 0; pos < text.size(); pos += CharSize(text[pos])) {
-    CELLAR_TRY(context.Step());
-    CELLAR_TRY(field(text.substr(pos, CharSize(text[pos]))));
+// The fields of string_to_array and string_to_table, which is not NULL; none of an empty text. A
+// NULL separator splits characters. Borrows the arguments' bytes.
+class FieldSplitter {
+ public:
+  explicit FieldSplitter(Args a) : splitter_(a[0].bytes(), a[1]), empty_(a[0].bytes().empty()) {
+    has_null_ = a.size() == 3 && !a[2].is_null();
+    if (has_null_) null_ = a[2].bytes();
   }
-  return Status();
-}
+  bool Next(Datum* field) {
+    std::string_view part;
+    if (empty_ || !splitter_.Next(&part)) return false;
+    *field = has_null_ && part == null_ ? Datum() : Datum::Bytes(part);
+    return true;
+  }
+
+ private:
+  Splitter splitter_;
+  std::string_view null_;  // a field that stands for NULL
+  bool empty_, has_null_ = false;
+};
 Result<Datum> StringToArray(EvalContext& context, const Expr&, Args a) {
   if (a[0].is_null()) return Datum();
   ArrayBuilder builder(MakeType(TypeId::kText));
-  CELLAR_TRY(Fields(context, a, [&](Datum field) { return builder.TryAdd(field); }));
+  Datum field;
+  for (FieldSplitter fields(a); fields.Next(&field);) {
+    CELLAR_TRY(context.StepOver(field.is_null() ? 0 : field.bytes().size()));
+    CELLAR_TRY(builder.TryAdd(field));
+  }
   return Datum::Bytes(builder.Finish(context.arena()));
 }
-Result<std::vector<std::vector<Value>>> StringToTable(EvalContext& context, const Expr&, Args a) {
-  std::vector<std::vector<Value>> rows;
-  if (a[0].is_null()) return rows;
-  CELLAR_TRY(Fields(context, a, [&](Datum field) {
-    rows.emplace_back().emplace_back(MakeType(TypeId::kText), field);
-    return Status();
-  }));
-  return rows;
+Result<SetRowsPtr> StringToTable(EvalContext&, const Expr&, Args a) {
+  if (a[0].is_null()) return SetRowsPtr();
+  return MakeRowByRow(
+      [fields = FieldSplitter(a)](EvalContext&, std::span<Datum> row) mutable -> Result<bool> {
+        return fields.Next(&row[0]);
+      });
 }
 Result<Datum> ArrayToString(EvalContext& context, const Expr& call, Args a) {
   if (a[0].is_null() || a[1].is_null()) return Datum();

@@ -496,26 +496,51 @@ size_t OffsetIn(std::string_view text, std::string_view part) {
              : static_cast<size_t>(part.data() - text.data());
 }
 
-// Calls take(match), which says whether to go on, for all matches from byte `start` on, or for the
-// first when not `global`. `for_split` leaves out empty matches at the ends and right after another
-// match. A single match is not to be interrupted: it is linear in the text.
+// One match after the other. Borrows what it was given.
+class MatchFinder {
+ public:
+  // From byte `start`; not `global`: the first alone. `for_split` leaves out empty matches at the
+  // end and right behind another.
+  MatchFinder(const Regex& regex, std::string_view text, size_t start, bool global, bool for_split)
+      : regex_(regex),
+        text_(text.data() == nullptr ? "" : text),
+        start_(start),
+        global_(global),
+        for_split_(for_split) {}
+  // A single match is not to be interrupted: it is linear in the text.
+  bool Next(Match* match) {
+    while (!done_ && start_ <= text_.size() && regex_.Find(text_, start_, match)) {
+      const size_t from = OffsetIn(text_, (*match)[0]), to = from + (*match)[0].size();
+      const bool counts = !for_split_ || (from < text_.size() && to > previous_end_);
+      done_ = !global_;
+      previous_end_ = start_ = to;
+      if (from == to) start_ += start_ < text_.size() ? CharSize(text_[start_]) : 1;
+      if (counts) return true;
+    }
+    done_ = true;
+    return false;
+  }
+
+  // The next match is looked for from here on.
+  size_t position() const { return start_; }
+
+ private:
+  const Regex& regex_;
+  std::string_view text_;
+  size_t start_, previous_end_ = 0;
+  bool global_, for_split_, done_ = false;
+};
+
+// Calls take(match), which says whether to go on, for all matches as MatchFinder finds them.
 template <typename F>
 Status ForMatches(EvalContext& context, const Regex& regex, std::string_view text, size_t start,
                   bool global, bool for_split, F take) {
-  if (text.data() == nullptr) text = "";
   Match match;
-  size_t previous_end = 0;
-  while (start <= text.size() && regex.Find(text, start, &match)) {
-    const size_t from = OffsetIn(text, match[0]), to = from + match[0].size();
-    CELLAR_TRY(context.StepOver(to - start));
-    if (!for_split || (from < text.size() && to > previous_end)) {
-      CELLAR_TRY_ASSIGN(const bool more, take(match));
-      if (!more) break;
-    }
-    if (!global) break;
-    previous_end = to;
-    start = to;
-    if (from == to) start += start < text.size() ? CharSize(text[start]) : 1;
+  MatchFinder finder(regex, text, start, global, for_split);
+  for (size_t before = start; finder.Next(&match); before = finder.position()) {
+    CELLAR_TRY(context.StepOver(finder.position() - before));
+    CELLAR_TRY_ASSIGN(const bool more, take(match));
+    if (!more) break;
   }
   return Status();
 }
@@ -667,63 +692,85 @@ Result<Datum> RegexpMatch(EvalContext& context, const Expr& call, Args a) {
   return GroupsArray(match, context.arena());
 }
 
-Result<std::vector<std::vector<Value>>> RegexpMatches(EvalContext& context, const Expr& call,
-                                                      Args a) {
+// The expression that a call has just found, kept by whoever goes on with it later.
+std::shared_ptr<const Regex> SharedRegex(EvalContext& context, const Expr& call) {
+  return std::static_pointer_cast<const Regex>(context.cache(&call).object);
+}
+
+Result<SetRowsPtr> RegexpMatches(EvalContext& context, const Expr& call, Args a) {
   RegexFlags flags;
   if (a.size() == 3) {
     CELLAR_TRY_ASSIGN(flags, ReadFlags(a[2].bytes()));
   }
   CELLAR_TRY_ASSIGN(const Regex* regex, GetRegex(context, call, a[1].bytes(), flags));
-  std::vector<std::vector<Value>> rows;
-  Arena arena;
-  CELLAR_TRY(ForMatches(context, *regex, a[0].bytes(), 0, flags.global, false,
-                        [&](const Match& match) -> Result<bool> {
-                          arena.Reset();  // the row has a copy
-                          CELLAR_TRY_ASSIGN(Datum groups, GroupsArray(match, &arena));
-                          rows.emplace_back().emplace_back(ArrayOf(TypeId::kText), groups);
-                          return true;
-                        }));
-  return rows;
+  return MakeRowByRow([keeper = SharedRegex(context, call),
+                       finder = MatchFinder(*regex, a[0].bytes(), 0, flags.global, false)](
+                          EvalContext& context, std::span<Datum> row) mutable -> Result<bool> {
+    Match match;
+    if (!finder.Next(&match)) return false;
+    CELLAR_TRY_ASSIGN(row[0], GroupsArray(match, context.arena()));
+    return true;
+  });
 }
 
-// Calls take(part) for each part between matches.
-template <typename F>
-Status SplitText(EvalContext& context, const Expr& call, Args a, std::string_view function,
-                 F take) {
+// The parts of a text between matches.
+class RegexSplitter {
+ public:
+  // Borrows the text and the expression.
+  RegexSplitter(const Regex& regex, std::string_view text)
+      : text_(text.data() == nullptr ? "" : text), finder_(regex, text_, 0, true, true) {}
+  bool Next(std::string_view* part) {
+    if (done_) return false;
+    Match match;
+    if (!finder_.Next(&match)) {
+      done_ = true;
+      *part = text_.substr(end_);
+      return true;
+    }
+    const size_t from = OffsetIn(text_, match[0]);
+    *part = text_.substr(end_, from - end_);
+    end_ = from + match[0].size();
+    return true;
+  }
+
+ private:
+  std::string_view text_;
+  MatchFinder finder_;
+  size_t end_ = 0;
+  bool done_ = false;
+};
+
+Result<RegexSplitter> SplitText(EvalContext& context, const Expr& call, Args a,
+                                std::string_view function) {
   RegexFlags flags;
   if (a.size() == 3) {
     CELLAR_TRY_ASSIGN(flags, ReadFlags(a[2].bytes()));
   }
   CELLAR_TRY(NoGlobal(flags, function, ""));
   CELLAR_TRY_ASSIGN(const Regex* regex, GetRegex(context, call, a[1].bytes(), flags));
-  std::string_view text = a[0].bytes();
-  if (text.data() == nullptr) text = "";
-  size_t end = 0;
-  CELLAR_TRY(
-      ForMatches(context, *regex, text, 0, true, true, [&](const Match& match) -> Result<bool> {
-        const size_t from = OffsetIn(text, match[0]);
-        CELLAR_TRY(take(text.substr(end, from - end)));
-        end = from + match[0].size();
-        return true;
-      }));
-  return take(text.substr(end));
+  return RegexSplitter(*regex, a[0].bytes());
 }
 
 Result<Datum> SplitToArray(EvalContext& context, const Expr& call, Args a) {
+  CELLAR_TRY_ASSIGN(RegexSplitter splitter, SplitText(context, call, a, "regexp_split_to_array()"));
   ArrayBuilder builder(MakeType(TypeId::kText));
-  CELLAR_TRY(SplitText(context, call, a, "regexp_split_to_array()",
-                       [&](std::string_view part) { return builder.TryAdd(Datum::Bytes(part)); }));
+  std::string_view part;
+  while (splitter.Next(&part)) {
+    CELLAR_TRY(context.StepOver(part.size()));
+    CELLAR_TRY(builder.TryAdd(Datum::Bytes(part)));
+  }
   return Datum::Bytes(builder.Finish(context.arena()));
 }
 
-Result<std::vector<std::vector<Value>>> SplitToTable(EvalContext& context, const Expr& call,
-                                                     Args a) {
-  std::vector<std::vector<Value>> rows;
-  CELLAR_TRY(SplitText(context, call, a, "regexp_split_to_table()", [&](std::string_view part) {
-    rows.emplace_back().emplace_back(MakeType(TypeId::kText), Datum::Bytes(part));
-    return Status();
-  }));
-  return rows;
+Result<SetRowsPtr> SplitToTable(EvalContext& context, const Expr& call, Args a) {
+  CELLAR_TRY_ASSIGN(RegexSplitter splitter, SplitText(context, call, a, "regexp_split_to_table()"));
+  return MakeRowByRow([keeper = SharedRegex(context, call), splitter](
+                          EvalContext&, std::span<Datum> row) mutable -> Result<bool> {
+    std::string_view part;
+    if (!splitter.Next(&part)) return false;
+    row[0] = Datum::Bytes(part);
+    return true;
+  });
 }
 
 // Start (1-based, characters) and flags of regexp_count, regexp_instr and regexp_substr.

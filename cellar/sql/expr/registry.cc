@@ -119,6 +119,7 @@ Registry::Registry() {
   RegisterPatterns(*this);
   RegisterDateTime(*this);
   RegisterArrays(*this);
+  RegisterSets(*this);
   RegisterEnums(*this);
   RegisterJson(*this);
   RegisterSystem(*this);

@@ -79,6 +79,7 @@ void RegisterTextFormats(Registry& registry);
 void RegisterPatterns(Registry& registry);
 void RegisterDateTime(Registry& registry);
 void RegisterArrays(Registry& registry);
+void RegisterSets(Registry& registry);
 void RegisterEnums(Registry& registry);
 void RegisterJson(Registry& registry);
 void RegisterSystem(Registry& registry);
@@ -127,6 +128,40 @@ std::string OutputText(Datum value, Type type, EvalContext& context);
 std::string CastText(Datum value, Type type, EvalContext& context);
 // char(n) with its padding, as pattern operators see it.
 std::string Padded(std::string_view text, Type type);
+
+// Sets of which `next` makes a row at a time: Result<bool>(EvalContext&, std::span<Datum> row), one
+// value a column, false at the end.
+template <typename NextRow>
+class RowByRow final : public SetRows {
+ public:
+  explicit RowByRow(NextRow next) : next_(std::move(next)) {}
+  Result<size_t> Next(EvalContext& context, size_t most,
+                      std::span<ColumnVector* const> columns) override {
+    row_.resize(columns.size());
+    size_t rows = 0;
+    for (; rows < most && !done_; ++rows) {
+      CELLAR_TRY_ASSIGN(const bool more, next_(context, std::span<Datum>(row_)));
+      if (!more) {
+        done_ = true;
+        break;
+      }
+      for (size_t c = 0; c < columns.size(); ++c) columns[c]->Append(row_[c]);
+    }
+    return rows;
+  }
+
+ private:
+  NextRow next_;
+  std::vector<Datum> row_;
+  bool done_ = false;
+};
+template <typename NextRow>
+SetRowsPtr MakeRowByRow(NextRow next) {
+  return std::make_unique<RowByRow<NextRow>>(std::move(next));
+}
+// Of few rows, all made beforehand.
+using StoredSet = std::vector<std::vector<Value>>;
+SetRowsPtr MakeStoredSet(StoredSet rows);
 
 // Body of a scalar function: CELLAR_SCALAR { return Datum::Int(a[0].int_value()); }
 #define CELLAR_SCALAR [](EvalContext & context, const Expr& call, Args a) -> Result<Datum>
