@@ -5,7 +5,7 @@ have to give the same rows, or both refuse the query; an internal error is alway
 
     random_queries_test.py PATH/TO/cellar [--seed N] [--queries N] [--keep-going]
 
-CELLAR_RANDOM_QUERIES is how many (default 1,500, about 20 seconds), CELLAR_RANDOM_SEED where they
+CELLAR_RANDOM_QUERIES is how many (default 1,000, about 20 seconds), CELLAR_RANDOM_SEED where they
 begin (default 1). Query i of seed s is the same wherever it runs. Exit code 77: no PostgreSQL.
 """
 
@@ -382,7 +382,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--seed", type=int, default=int(os.environ.get("CELLAR_RANDOM_SEED", "1")))
     parser.add_argument("--queries", type=int,
-                        default=int(os.environ.get("CELLAR_RANDOM_QUERIES", "1500")))
+                        default=int(os.environ.get("CELLAR_RANDOM_QUERIES", "1000")))
     parser.add_argument("--keep-going", action="store_true")
     parser.add_argument("--url", help="a running server in the place of the program")
     parser.add_argument("--postgres-url")

@@ -707,7 +707,8 @@ Result<SetRowsPtr> Keys(EvalContext&, const Expr& call, Args a) {
                                                   std::span<Datum> row) mutable -> Result<bool> {
     std::string_view key, value;
     if (!cursor.Next(&key, &value)) return false;
-    row[0] = MemberText(context, key);
+    CELLAR_TRY(context.StepOver(key.size()));
+    CELLAR_TRY_ASSIGN(row[0], MemberText(context, key));
     return true;
   });
 }

@@ -406,6 +406,16 @@ Result<BoundQuery> Binder::BindRecursive(const ast::CommonTableExpr& cte,
   for (size_t q = 0; q < n; ++q) {
     bool last = q + 1 == n;
     if (last) {
+      for (size_t i = 0; i < inputs[0].columns.size(); ++i) {
+        Type type = s_.column(inputs[0].columns[i].id).type;
+        for (size_t k = 1; k < q; ++k) {
+          const Type pair[2] = {type, s_.column(inputs[k].columns[i].id).type};
+          PLAN_TRY_ASSIGN_AT(type, CommonType(pair, "UNION"), select.operands[k]->location);
+        }
+        for (size_t k = 0; k < q; ++k) {
+          CELLAR_TRY(CoerceColumn(&inputs[k], i, type, CastContext::kImplicit, -1));
+        }
+      }
       // The recursive term sees the columns as the terms before it made them.
       CteName name;
       name.name = cte.name;
