@@ -335,7 +335,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("--calls", type=int, default=int(os.environ.get("CELLAR_FUNCTION_CALLS", 6000)))
+    parser.add_argument("--calls", type=int, default=int(os.environ.get("CELLAR_FUNCTION_CALLS", 2500)))
     parser.add_argument("--seed", type=int, default=int(os.environ.get("CELLAR_FUNCTION_SEED", 1)))
     parser.add_argument("--show", type=int, default=30)
     parser.add_argument("--url", help="of a running Cellar, instead of one of its own")
