@@ -1,6 +1,7 @@
 #include "cellar/sql/plan/logical.h"
 
 #include <functional>
+#include <map>
 
 #include "cellar/sql/expr/record_field.h"
 #include "cellar/types/array.h"
@@ -10,22 +11,6 @@ namespace cellar::sql::planning {
 Status At(Status status, int location) {
   if (location >= 0 && status.location() < 0) return std::move(status).WithLocation(location);
   return status;
-}
-
-void AddIds(const Statement& statement, const Expr& expr, IdSet* out) {
-  if (expr.kind == ExprKind::kColumn) {
-    out->Add(expr.index);
-    return;
-  }
-  if (expr.kind == ExprKind::kSubplan) {
-    const Subquery& subquery = statement.subqueries[static_cast<size_t>(expr.index)];
-    if (subquery.plan >= 0) {
-      for (int id : subquery.outer_ids) out->Add(id);
-    } else if (subquery.root != nullptr) {
-      out->AddAll(FreeIds(statement, *subquery.root));
-    }
-  }
-  for (const ExprPtr& arg : expr.args) AddIds(statement, *arg, out);
 }
 
 void AddProduced(const Logical& tree, IdSet* out) {
@@ -109,39 +94,77 @@ void ForEachExpr(Logical* node, const std::function<void(ExprPtr*)>& f) {
 
 namespace {
 
-void AddUsed(const Statement& statement, const Logical& tree, IdSet* out) {
-  // The visitor only reads.
-  ForEachExpr(const_cast<Logical*>(&tree), [&](ExprPtr* expr) { AddIds(statement, **expr, out); });
-  auto add_inputs = [out](const std::vector<std::vector<int>>& inputs) {
-    for (const auto& ids : inputs) {
-      for (int id : ids) out->Add(id);
+// Looks at each WITH query once, however many queries name it: a chain of queries that name the one
+// before twice would take twice as long with each.
+class IdWalk {
+ public:
+  explicit IdWalk(const Statement& statement) : statement_(statement) {}
+
+  void AddIds(const Expr& expr, IdSet* out) {
+    if (expr.kind == ExprKind::kColumn) {
+      out->Add(expr.index);
+      return;
     }
-  };
-  switch (tree.kind) {
-    case LogicalKind::kAppend: add_inputs(tree.As<LogicalAppend>().inputs); break;
-    case LogicalKind::kSetOperation: add_inputs(tree.As<LogicalSetOperation>().inputs); break;
-    case LogicalKind::kRecursiveUnion: add_inputs(tree.As<LogicalRecursiveUnion>().inputs); break;
-    case LogicalKind::kDistinct:
-      for (int id : tree.As<LogicalDistinct>().on) out->Add(id);
-      break;
-    case LogicalKind::kCteRef: {
-      const Cte& cte = statement.ctes[static_cast<size_t>(tree.As<LogicalCteRef>().cte)];
-      if (cte.root != nullptr) out->AddAll(FreeIds(statement, *cte.root));
-      break;
+    if (expr.kind == ExprKind::kSubplan) {
+      const Subquery& subquery = statement_.subqueries[static_cast<size_t>(expr.index)];
+      if (subquery.plan >= 0) {
+        for (int id : subquery.outer_ids) out->Add(id);
+      } else if (subquery.root != nullptr) {
+        out->AddAll(Free(*subquery.root));
+      }
     }
-    default: break;
+    for (const ExprPtr& arg : expr.args) AddIds(*arg, out);
   }
-  for (const LogicalPtr& child : tree.children) AddUsed(statement, *child, out);
-}
+  IdSet Free(const Logical& tree) {
+    IdSet used, produced;
+    AddUsed(tree, &used);
+    AddProduced(tree, &produced);
+    used.RemoveAll(produced);
+    return used;
+  }
+
+ private:
+  void AddUsed(const Logical& tree, IdSet* out) {
+    // The visitor only reads.
+    ForEachExpr(const_cast<Logical*>(&tree), [&](ExprPtr* expr) { AddIds(**expr, out); });
+    auto add_inputs = [out](const std::vector<std::vector<int>>& inputs) {
+      for (const auto& ids : inputs) {
+        for (int id : ids) out->Add(id);
+      }
+    };
+    switch (tree.kind) {
+      case LogicalKind::kAppend: add_inputs(tree.As<LogicalAppend>().inputs); break;
+      case LogicalKind::kSetOperation: add_inputs(tree.As<LogicalSetOperation>().inputs); break;
+      case LogicalKind::kRecursiveUnion: add_inputs(tree.As<LogicalRecursiveUnion>().inputs); break;
+      case LogicalKind::kDistinct:
+        for (int id : tree.As<LogicalDistinct>().on) out->Add(id);
+        break;
+      case LogicalKind::kCteRef: {
+        const int index = tree.As<LogicalCteRef>().cte;
+        const Cte& cte = statement_.ctes[static_cast<size_t>(index)];
+        if (cte.root == nullptr) break;
+        auto known = ctes_.find(index);
+        if (known == ctes_.end()) known = ctes_.emplace(index, Free(*cte.root)).first;
+        out->AddAll(known->second);
+        break;
+      }
+      default: break;
+    }
+    for (const LogicalPtr& child : tree.children) AddUsed(*child, out);
+  }
+
+  const Statement& statement_;
+  std::map<int, IdSet> ctes_;  // free ids
+};
 
 }  // namespace
 
+void AddIds(const Statement& statement, const Expr& expr, IdSet* out) {
+  IdWalk(statement).AddIds(expr, out);
+}
+
 IdSet FreeIds(const Statement& statement, const Logical& tree) {
-  IdSet used, produced;
-  AddUsed(statement, tree, &used);
-  AddProduced(tree, &produced);
-  used.RemoveAll(produced);
-  return used;
+  return IdWalk(statement).Free(tree);
 }
 
 bool HasSubplan(const Expr& expr) {
