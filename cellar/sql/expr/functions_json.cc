@@ -673,7 +673,8 @@ Result<SetRowsPtr> Elements(EvalContext&, const Expr&, Args a) {
     std::string_view ignored, value;
     if (!cursor.Next(&ignored, &value)) return false;
     CELLAR_TRY(context.StepOver(value.size()));
-    CELLAR_TRY_ASSIGN(row[0], as_text ? MemberText(context, value) : Result<Datum>(Datum::Bytes(value)));
+    CELLAR_TRY_ASSIGN(row[0],
+                      as_text ? MemberText(context, value) : Result<Datum>(Datum::Bytes(value)));
     return true;
   });
 }
@@ -691,7 +692,8 @@ Result<SetRowsPtr> Each(EvalContext&, const Expr& call, Args a) {
     if (!cursor.Next(&key, &value)) return false;
     CELLAR_TRY(context.StepOver(key.size() + value.size()));
     CELLAR_TRY_ASSIGN(row[0], MemberText(context, key));
-    CELLAR_TRY_ASSIGN(row[1], as_text ? MemberText(context, value) : Result<Datum>(Datum::Bytes(value)));
+    CELLAR_TRY_ASSIGN(row[1],
+                      as_text ? MemberText(context, value) : Result<Datum>(Datum::Bytes(value)));
     return true;
   });
 }

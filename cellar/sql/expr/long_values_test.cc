@@ -30,7 +30,13 @@ std::string EndOf(std::string_view text, std::string_view v, const CancelToken* 
       if (!value.ok()) return value.status().ToString();
       args.push_back(*value);
     }
-    status = e.function->set(context, e, args).status();
+    Result<SetRowsPtr> rows = e.function->set(context, e, args);
+    if (!rows.ok()) return std::string(rows.status().sqlstate());
+    ColumnVector column(e.type);
+    ColumnVector* const columns[] = {&column};
+    Result<size_t> got = size_t{1};
+    while (got.ok() && *got != 0) got = (*rows)->Next(context, kBatchRows, columns);
+    status = got.status();
   } else {
     status = EvalRow(e, context, &batch, 0).status();
   }

@@ -140,6 +140,7 @@ class RowByRow final : public SetRows {
     row_.resize(columns.size());
     size_t rows = 0;
     for (; rows < most && !done_; ++rows) {
+      CELLAR_TRY(context.Step());
       CELLAR_TRY_ASSIGN(const bool more, next_(context, std::span<Datum>(row_)));
       if (!more) {
         done_ = true;

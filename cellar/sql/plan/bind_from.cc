@@ -549,7 +549,7 @@ Result<Binder::FromResult> Binder::BindFunctionRef(const ast::FunctionRef& ref, 
       for (size_t i = 0; i < definitions.size(); ++i) {
         CELLAR_TRY_ASSIGN(Type type, TypeNamed(definitions[i].type));
         const int id = new_column(definitions[i].name, type);
-        item->columns.push_back({definitions[i].name, id, nullptr, false});
+        item->columns.push_back({definitions[i].name, id, false});
         fields->ids.push_back(id);
         fields->exprs.push_back(MakeFieldOf(s_.ColumnExpr(record), i, definitions.size(), type));
       }
