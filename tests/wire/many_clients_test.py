@@ -8,7 +8,7 @@ from harness import CELLAR, RawConnection, ServerTest, main, skip
 
 IDLE = 1000
 ACTIVE = 100
-IDLE_KILOBYTES = 64
+IDLE_KILOBYTES = 72
 
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 if hard < IDLE + 200:
