@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import harness
 
 SECONDS = float(os.environ.get("CELLAR_ZOO_SECONDS", "25"))
-SEED = int(os.environ.get("CELLAR_ZOO_SEED", str(random.randrange(1 << 30))))
+SEED = int(os.environ.get("CELLAR_ZOO_SEED", "1"))
 ADDRESS_SPACE = 5 << 30
 STATEMENT_SECONDS = 20
 ALLOWED = {"53200", "54000", "54001", "57014"}
@@ -98,7 +98,8 @@ ENDLESS = [
     "select count(*) from generate_series(1, 1000000) a, generate_series(1, 1000000) b where a + b = -1",
     "with recursive t(n) as (values (1) union all select n from t) select count(*) from t",
     "with recursive t(n) as (values (1) union all select n + 1 from t) select n from t where n < 0",
-    "select count(*) from (select generate_series(1, 100000000000000)) t where false or random() < -1",
+    "select count(*) from (select generate_series(1, 100000000000000) g) t "
+    "where g < 0 or random() < -1",
     "select count(*) from generate_series(1, 100000) a where a not in "
     "(select b + 0.5 from generate_series(1, 100000) b where a = a)",
     "select x from generate_series(1, 100000000000) x where not exists "
