@@ -6,8 +6,9 @@ change, beside PostgreSQL: the same counts, the same RETURNING rows, the same ta
 
 The tables have more rows than any batch. Every statement is deterministic: what a join or subquery
 picks does not depend on the order of rows. Without --layout every layout has its turn, each with
-scans and writes of 1,024, 64 and 1 rows at once. CELLAR_DML_SECONDS sets the time. Exit code 77:
-PostgreSQL 15 is not installed.
+scans and writes of 1,024, 64 or 1 rows at once: one round of statements, always the same; with
+--seconds, or CELLAR_DML_SECONDS, as many rounds as fit. Exit code 77: PostgreSQL 15 is not
+installed.
 """
 
 import argparse
@@ -216,7 +217,7 @@ def compare(sql, ours, theirs):
                          f"    postgresql {[r for r in other if r not in mine][:5]}")
 
 
-def run_round(seed, cellar, postgres, deadline, history):
+def run_round(seed, cellar, postgres, history):
     """One set of tables and some statements on it; how many were run."""
     writer = Writer(seed)
     count = 0
@@ -226,7 +227,7 @@ def run_round(seed, cellar, postgres, deadline, history):
             if answer.error:
                 raise Difference(f"{statement}\n    {answer.error}")
     in_block = 0
-    while count < 14 and time.monotonic() < deadline:
+    while count < 14:
         sql = writer.statement()
         history.append(sql)
         if in_block == 0 and writer.random.random() < 0.2:
@@ -266,7 +267,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("--seconds", type=float,
-                        default=float(os.environ.get("CELLAR_DML_SECONDS", "40")))
+                        default=float(os.environ.get("CELLAR_DML_SECONDS", "0")))
     parser.add_argument("--seed", type=int, default=int(os.environ.get("CELLAR_DML_SEED", "1")))
     parser.add_argument("--layout", choices=sorted({layout for layout, _ in LAYOUTS}))
     parser.add_argument("--batch", type=int)
@@ -278,6 +279,9 @@ def main():
     batches = [arguments.batch] if arguments.batch else [1024, 64, 1]
     turns = [(layout, seal, batch) for batch in batches for layout, seal in LAYOUTS
              if arguments.layout in (None, layout)]
+    if arguments.seconds == 0:  # each layout once
+        turns = [(layout, seal, batches[number % len(batches)])
+                 for number, (layout, seal, _) in enumerate(turns[:len(LAYOUTS)])]
     start = time.monotonic()
     postgres = slt.Postgres()
     failed, total, seed = False, 0, arguments.seed
@@ -291,10 +295,12 @@ def main():
             try:
                 cellar = slt.Connection(server.url)
                 theirs = slt.Connection(postgres.url)
-                while time.monotonic() < deadline and not failed:
+                while True:
                     history.clear()
-                    total += run_round(seed, cellar, theirs, deadline, history)
+                    total += run_round(seed, cellar, theirs, history)
                     seed += 1
+                    if time.monotonic() >= deadline:
+                        break
             except Difference as difference:
                 failed = True
                 print(f"layout {layout}, seal {seal}, batches of {batch}, seed {seed}, statement "
