@@ -7,9 +7,13 @@
 
 #include "cellar/base/check.h"
 #include "cellar/kv/hash.h"
+#include "cellar/kv/key_spans.h"
 
 namespace cellar::kv {
 namespace {
+
+// A commit that would take more of the ring is noted as a few ranges.
+constexpr uint64_t kLargestPart = 8;
 
 // Ring record: u32 keys, u32 ranges, u64 hash per key, then (u32 size, bytes) per key and per bound
 // of a range.
@@ -270,20 +274,12 @@ void ConflictIndex::Record(const WriteSet& writes, uint64_t version) {
   }
   for (const std::string& key : writes.more_keys) bytes += sizeof(uint64_t) + 4 + key.size();
   keys += writes.more_keys.size();
-  std::vector<std::pair<std::string_view, std::string>> joined;
-  if (bytes > ring_bytes_ / 4) {
-    const size_t step = keys / kBulkRanges + 1;
-    size_t i = 0;
-    std::string_view last;
-    writes.buffer->ForEachFinal([&](const WriteBuffer::Node& node) {
-      last = node.key();
-      if (i % step == 0) joined.push_back({last, {}});
-      if (++i % step == 0) (joined.back().second = last).push_back('\0');
-    });
-    if (!joined.empty() && joined.back().second.empty()) {
-      (joined.back().second = last).push_back('\0');
-    }
-    for (const std::string& key : writes.more_keys) joined.push_back({key, key + '\0'});
+  std::vector<std::pair<std::string, std::string>> joined;
+  if (bytes > ring_bytes_ / kLargestPart) {
+    KeySpans spans;
+    writes.buffer->ForEachFinal([&](const WriteBuffer::Node& node) { spans.Add(node.key()); });
+    joined = spans.Take();
+    for (const std::string& key : writes.more_keys) joined.emplace_back(key, key + '\0');
     keys = 0;
     bytes = 8;
     for (const auto& [start, end] : joined) range_bytes += 8 + start.size() + end.size();

@@ -79,8 +79,6 @@ class ConflictIndex {
  private:
   static constexpr uint64_t kWatched = uint64_t{1} << 63;
   static constexpr size_t kMaxCommits = 1 << 16;
-  static constexpr size_t kBulkRanges = 64;  // a commit too large for the ring becomes this many
-
   bool PointsUnchanged(const ReadSet& reads, uint64_t checked) const;
   bool RangesUnchanged(std::span<const ReadRange> ranges, uint64_t checked) const;
   bool RequirementHolds(const Requirement& requirement) const;

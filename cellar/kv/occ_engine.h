@@ -17,7 +17,7 @@ namespace cellar::kv {
 
 struct OccOptions {
   int conflict_slots_log2 = 21;       // 8 bytes each
-  int conflict_ring_bytes_log2 = 23;  // recent commits' keys, for range reads
+  int conflict_ring_bytes_log2 = 24;  // recent commits' keys, for range reads
 };
 
 // Thread-safe.

@@ -83,6 +83,14 @@ Result<bool> SpillRun::MayContain(uint64_t hash) {
   return filter->MayContain(hash);
 }
 
+void SpillRun::NoteKey(std::string_view key) {
+  if (IsSystemKey(key)) {
+    system_keys.emplace_back(key);
+  } else {
+    spans.Add(key);
+  }
+}
+
 Status SpillSet::Add(const WriteBuffer& buffer, uint64_t after_seq, uint64_t last_seq) {
   CELLAR_TRY(Open(buffer, after_seq, last_seq));
   return Close();
@@ -112,7 +120,7 @@ Status SpillSet::AddVersioned(const WriteBuffer& buffer, uint64_t after_seq, uin
     CELLAR_TRY(writer->Put(key, list));
     if (run->put_count++ == 0) run->first = key;
     run->last = key;
-    if (IsSystemKey(key)) run->system_keys.emplace_back(key);
+    run->NoteKey(key);
   }
   if (run->put_count == 0) return {};
   CELLAR_TRY_ASSIGN(run->puts, writer->Finish());
@@ -154,7 +162,7 @@ Status SpillSet::Append(WriteKind kind, std::string_view key, std::string_view v
     run.has_unproven |= kind == WriteKind::kPutIfAbsent;
   }
   run.last = key;
-  if (IsSystemKey(key)) run.system_keys.emplace_back(key);
+  run.NoteKey(key);
   return {};
 }
 
@@ -338,12 +346,15 @@ Status SpillSet::Finish(const SnapshotReader& base, const WriteBuffer& buffer,
                         std::string* duplicate, std::vector<std::unique_ptr<SpillFile>>* files,
                         WriteSet* writes) {
   std::vector<SpillRun*> sorted;
+  std::vector<const KeySpans*> spans;
   std::set<std::string> system_keys;
   for (const std::unique_ptr<SpillRun>& run : runs_) {
     sorted.push_back(run.get());
+    spans.push_back(&run->spans);
     system_keys.insert(run->system_keys.begin(), run->system_keys.end());
   }
   writes->more_keys.assign(system_keys.begin(), system_keys.end());
+  writes->ranges = KeySpans::Union(spans).Take();
   std::sort(sorted.begin(), sorted.end(),
             [](const SpillRun* a, const SpillRun* b) { return a->first < b->first; });
   for (size_t i = 0; i < sorted.size();) {
@@ -359,8 +370,6 @@ Status SpillSet::Finish(const SnapshotReader& base, const WriteBuffer& buffer,
     } else {
       CELLAR_TRY(Merge({sorted.data() + i, end - i}, base, buffer, duplicate, files));
     }
-    std::string start(std::max<std::string_view>(sorted[i]->first, kFirstDataKey));
-    if (start <= last) writes->ranges.emplace_back(std::move(start), last + '\0');
     i = end;
   }
   return {};

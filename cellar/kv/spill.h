@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "cellar/kv/conflict_index.h"
+#include "cellar/kv/key_spans.h"
 #include "cellar/kv/storage.h"
 #include "cellar/kv/write_buffer.h"
 
@@ -57,7 +58,9 @@ struct SpillRun {
   uint64_t first_seq = 0, last_seq = 0;
   bool versioned = false;                // then `puts` has all keys
   std::string first, last;               // keys
+  void NoteKey(std::string_view key);    // for the two below
   std::vector<std::string> system_keys;  // those that begin with 00
+  KeySpans spans;                        // of the others
   std::unique_ptr<SpillFile> puts, deletes;
   uint64_t put_count = 0, delete_count = 0;
   std::vector<bool> unproven;  // one per put, in key order: a PutIfAbsent still to be checked

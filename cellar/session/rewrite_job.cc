@@ -252,6 +252,7 @@ Status JobService::RewriteStep(Session::Impl* session, const catalog::TablePtr& 
                     RowConverter::Make(session, table, copy, job->column, job->expression));
   kv::TransactionOptions options;
   options.isolation = kv::Isolation::kSnapshot;
+  options.unmarked_writes = !finish;  // nobody reads what they change
   const std::unique_ptr<kv::Transaction> transaction = db.engine->Begin(options);
   CELLAR_TRY(catalog::RequireCurrent(*table, transaction.get()));
   const table::BackfillContext in{transaction.get(), &cancel_, db.tables.get()};

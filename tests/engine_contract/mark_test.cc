@@ -310,5 +310,32 @@ TEST_P(Sealing, BetweenTwoReadsOfAnAutocommitTransactionItAsksForARerun) {
   }
 }
 
+// Commits too large to be remembered key by key: of two tables, what lies between them is nobody's
+// business but its readers'.
+TEST_P(Mark, ALargeCommitConflictsOnlyInTheTablesThatItWrites) {
+  for (const int rows : {400, 60000}) {  // beyond what spills, and what is joined to ranges
+    std::string tag = std::to_string(rows);
+    auto other = engine_->Begin(), point = engine_->Begin(), range = engine_->Begin();
+    ScanAll(other.get(), "t5", "t6");
+    Get(other.get(), "t5" + Key(3));
+    Get(other.get(), std::string("\1", 1));
+    Get(point.get(), "t9" + Key(7));
+    ScanAll(range.get(), "t1" + Key(5), "t1" + Key(9));
+    auto large = engine_->Begin();
+    ASSERT_OK(large->Put(std::string("\0job", 4) + tag, "v"));
+    for (const char* table : {"t1", "t9"}) {
+      for (int row = 0; row < rows; ++row) ASSERT_OK(large->Put(table + Key(row), tag));
+    }
+    ASSERT_OK(large->Commit());
+    int i = 0;
+    for (Transaction* each : {other.get(), point.get(), range.get()}) {
+      ASSERT_OK(each->Put("own" + std::to_string(i++), "v"));
+    }
+    EXPECT_OK(other->Commit());
+    EXPECT_EQ(CodeOf(point->Commit()), Code::kConflict);
+    EXPECT_EQ(CodeOf(range->Commit()), Code::kConflict);
+  }
+}
+
 }  // namespace
 }  // namespace cellar::kv
