@@ -227,15 +227,8 @@ Status CopyFrom(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& 
                       return got > 0;
                     });
   CELLAR_TRY(s.RequireTables(*plan));
-  sql::ExecEnvironment environment;
-  environment.access = s.transaction->access.get();
-  environment.context = &eval;
-  environment.serializable = s.settings.hot().isolation == "serializable";
-  environment.virtual_rows = &s;
-  environment.catalog = context.catalog.get();
-  environment.deferred = &s.transaction->deferred;
-  environment.cascades = &s;
-  environment.memory_limit_bytes = s.settings.hot().work_mem_bytes;
+  CELLAR_TRY_ASSIGN(sql::ExecEnvironment environment,
+                    s.MakeEnvironment(s.statement, &eval, context.catalog.get()));
   Arena where_arena;
   std::vector<uint32_t> passing;
   environment.external_rows = [&](RowBatch* batch) -> Result<bool> {
@@ -325,13 +318,8 @@ Status CopyTo(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& op
   std::vector<CopyColumn> columns;
   for (const sql::OutputColumn& column : plan->output)
     columns.push_back({column.name, column.type});
-  sql::ExecEnvironment environment;
-  environment.access = s.transaction->access.get();
-  environment.context = &eval;
-  environment.serializable = s.settings.hot().isolation == "serializable";
-  environment.virtual_rows = &s;
-  environment.catalog = context.catalog.get();
-  environment.memory_limit_bytes = s.settings.hot().work_mem_bytes;
+  CELLAR_TRY_ASSIGN(const sql::ExecEnvironment environment,
+                    s.MakeEnvironment(s.statement, &eval, context.catalog.get()));
   CELLAR_TRY_ASSIGN(std::unique_ptr<sql::Execution> execution,
                     sql::Execution::Open(plan, environment));
   FilePtr file;

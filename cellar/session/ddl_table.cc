@@ -895,13 +895,8 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
   uint64_t rows = 0;
   if (!statement.into.no_data) {
     CELLAR_TRY(s_.RequireTables(*plan));
-    sql::ExecEnvironment environment;
-    environment.access = s_.transaction->access.get();
-    environment.context = &eval;
-    environment.serializable = s_.settings.hot().isolation == "serializable";
-    environment.virtual_rows = &s_;
-    environment.catalog = context.catalog.get();
-    environment.memory_limit_bytes = s_.settings.hot().work_mem_bytes;
+    CELLAR_TRY_ASSIGN(const sql::ExecEnvironment environment,
+                      s_.MakeEnvironment(s_.statement, &eval, context.catalog.get()));
     CELLAR_TRY_ASSIGN(std::unique_ptr<sql::Execution> execution,
                       sql::Execution::Open(plan, environment));
     std::vector<Type> types;

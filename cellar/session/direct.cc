@@ -128,10 +128,10 @@ Result<std::unique_ptr<DirectStatement>> DirectStatement::Prepare(Session* sessi
     CELLAR_TRY(s.cancel.Check());
     Result<sql::Statement> parsed = sql::ParseOne(text);
     if (!parsed.ok()) return s.AddPosition(parsed.status(), text);
-    CELLAR_TRY_ASSIGN(
-        direct->impl_->prepared,
-        s.Prepare("", std::string(text), std::make_shared<const sql::Statement>(std::move(*parsed)),
-                  {types.begin(), types.end()}));
+    CELLAR_TRY_ASSIGN(direct->impl_->prepared,
+                      s.Prepare("", std::make_shared<const std::string>(text),
+                                std::make_shared<const sql::Statement>(std::move(*parsed)),
+                                {types.begin(), types.end()}));
     return Status();
   };
   Status status = s.Guarded(run);

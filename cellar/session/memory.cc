@@ -20,29 +20,27 @@ size_t Database::Impl::StatementLimit() const {
                   MemoryAccount::Process()->limit() / 4);
 }
 
-MemoryAccount* Session::Impl::StatementMemory() {
-  if (guarded_calls > 0) return statement_memory.get();
+MemoryAccount* Session::Impl::AccountOf(Statement* of) {
+  if (of->memory != nullptr) return of->memory.get();
+  if (idle_account != nullptr) {
+    of->memory = std::move(idle_account);
+    return of->memory.get();
+  }
   const size_t limit = db->StatementLimit();
   if (memory == nullptr) {
     memory = MemoryAccount::Make(MemoryAccount::Process(), "session", "--statement-mb", 2 * limit);
   }
-  // Portals and plans of earlier statements may live on in theirs.
-  if (statement_memory != nullptr && statement_memory->used() != 0) statement_memory.reset();
-  if (statement_memory == nullptr) {
-    statement_memory = MemoryAccount::Make(memory.get(), "statement", "--statement-mb", limit);
-  }
-  return statement_memory.get();
+  of->memory = MemoryAccount::Make(memory.get(), "statement", "--statement-mb", limit);
+  return of->memory.get();
 }
 
-Session::Impl::GuardedCall::GuardedCall(Impl* session)
-    : session_(session), scope_(session->StatementMemory()) {
-  ++session_->guarded_calls;
-}
-
-Session::Impl::GuardedCall::~GuardedCall() {
-  if (--session_->guarded_calls > 0 || session_->statement_memory->peak() < kTrimBytes) return;
-  session_->statement_memory.reset();
-  ::malloc_trim(0);
+void Session::Impl::KeepAccount(Statement* of) {
+  // What portals and transactions still hold of it stays charged.
+  if (of->memory == nullptr || of->memory->used() != 0) return;
+  const bool trim = of->memory->peak() >= kTrimBytes;
+  if (idle_account == nullptr && !trim) idle_account = std::move(of->memory);
+  of->memory.reset();
+  if (trim) ::malloc_trim(0);
 }
 
 void Session::Impl::FailOutOfMemory() {

@@ -354,11 +354,12 @@ Status Session::Impl::EnsurePlan(Prepared* prepared) {
 }
 
 Result<std::shared_ptr<Prepared>> Session::Impl::Prepare(
-    std::string name, std::string text, std::shared_ptr<const sql::Statement> statement,
-    std::vector<Type> client_types) {
+    std::string name, std::shared_ptr<const std::string> text,
+    std::shared_ptr<const sql::Statement> statement, std::vector<Type> client_types) {
   auto prepared = std::make_shared<Prepared>();
   prepared->name = std::move(name);
-  prepared->text = std::move(text);
+  prepared->text = *text;
+  prepared->message = std::move(text);
   prepared->statement = std::move(statement);
   prepared->client_types = std::move(client_types);
   prepared->prepared_micros = NowMicros();
@@ -421,6 +422,24 @@ Result<std::shared_ptr<Prepared>> Session::Impl::Prepare(
 // ---- Running
 // ----------------------------------------------------------------------------------------------
 
+Result<sql::ExecEnvironment> Session::Impl::MakeEnvironment(
+    Statement* of, sql::EvalContext* context, const catalog::CatalogSnapshot* seen_catalog) {
+  CELLAR_TRY_ASSIGN(of->view, transaction->access->OpenView());
+  sql::ExecEnvironment environment;
+  environment.access = transaction->access.get();
+  environment.view = of->view;
+  environment.context = context;
+  environment.virtual_rows = this;
+  environment.catalog = seen_catalog;
+  environment.deferred = &transaction->deferred;
+  environment.cascades = this;
+  environment.lock_timeout_ms = settings.hot().lock_timeout_ms;
+  environment.serializable = settings.hot().isolation == "serializable";
+  environment.memory_limit_bytes = settings.hot().work_mem_bytes;
+  environment.batch_rows = db->options.batch_rows;
+  return environment;
+}
+
 Status Session::Impl::StartPortal(Portal* portal) {
   Prepared& prepared = *portal->prepared;
   CELLAR_TRY(EnsurePlan(&prepared));
@@ -433,19 +452,10 @@ Status Session::Impl::StartPortal(Portal* portal) {
   if (in_block || !plan.read_only) CELLAR_TRY(RequireTables(plan));
   SetUpContext(&portal->context);
   portal->context.parameters = portal->parameters;
-  sql::ExecEnvironment environment;
-  environment.access = transaction->access.get();
-  environment.context = &portal->context;
-  environment.virtual_rows = this;
-  catalog::SnapshotPtr catalog = CurrentCatalog();
-  environment.catalog = catalog.get();
-  environment.deferred = &transaction->deferred;
-  environment.cascades = this;
-  portal->catalog = std::move(catalog);
-  environment.lock_timeout_ms = settings.hot().lock_timeout_ms;
-  environment.serializable = settings.hot().isolation == "serializable";
-  environment.memory_limit_bytes = settings.hot().work_mem_bytes;
-  environment.batch_rows = db->options.batch_rows;
+  portal->catalog = CurrentCatalog();
+  CELLAR_TRY_ASSIGN(
+      const sql::ExecEnvironment environment,
+      MakeEnvironment(portal->statement.get(), &portal->context, portal->catalog.get()));
   if (prepared.spare != nullptr && prepared.spare->plan() == prepared.plan.get()) {
     portal->execution = std::move(prepared.spare);
     CELLAR_TRY(portal->execution->Restart(environment));
@@ -461,6 +471,7 @@ Status Session::Impl::StartPortal(Portal* portal) {
 void Session::Impl::Recycle(Portal* portal) {
   std::unique_ptr<sql::Execution> execution = std::move(portal->execution);
   portal->pending = nullptr;
+  portal->statement->view.reset();
   if (execution == nullptr || !execution->restartable()) return;
   if (execution->rows_affected() > kMaxSpareRows) return;
   execution->Release();
@@ -543,7 +554,7 @@ std::string Session::Impl::CompletionTag(const Portal& portal) const {
 
 Status Session::Impl::RunStatement(const std::shared_ptr<Prepared>& prepared, ResultSink* sink,
                                    bool send_columns, std::string* tag) {
-  Portal portal;
+  Portal portal(statement);
   portal.prepared = prepared;
   bool sent = false;
   if (prepared->plannable) {
@@ -604,8 +615,11 @@ class WatchingSink : public ResultSink {
 
 Status Session::Impl::ExecuteSimple(std::string_view text, ResultSink* sink) {
   Statement first(text);
-  std::optional<Statement> later;  // the one that runs, of those behind the first
   StatementScope running(this, &first, sink);
+  return Guarded([&] { return RunMessage(text, &running, sink); });
+}
+
+Status Session::Impl::RunMessage(std::string_view text, StatementScope* running, ResultSink* sink) {
   Result<std::vector<sql::Statement>> parsed = sql::Parse(text);
   if (!parsed.ok()) {
     Fail();
@@ -613,14 +627,12 @@ Status Session::Impl::ExecuteSimple(std::string_view text, ResultSink* sink) {
   }
   if (parsed->empty()) return sink->OnEmptyQuery();
   const bool single = parsed->size() == 1;
-  first.commits_by_itself = single;
-  std::string whole(text);
+  statement->commits_by_itself = single;
+  const auto whole = std::make_shared<const std::string>(text);
   for (sql::Statement& one : *parsed) {
     if (&one != parsed->data()) {
-      running.Continue(&first);  // the one before ends here
-      later.emplace(text);
-      later->commits_by_itself = false;
-      running.Continue(&*later);
+      running->Continue();
+      statement->commits_by_itself = false;
     }
     auto tree = std::make_shared<const sql::Statement>(std::move(one));
     WatchingSink watch(sink);
@@ -749,7 +761,7 @@ Result<std::unique_ptr<Session>> Session::Open(Database* database, const Session
 }
 
 Status Session::ExecuteSimple(std::string_view text, ResultSink* sink) {
-  return impl_->Guarded([&] { return impl_->ExecuteSimple(text, sink); });
+  return impl_->ExecuteSimple(text, sink);
 }
 
 Status Session::Parse(const std::string& name, std::string_view text,
@@ -781,7 +793,7 @@ Status Session::Parse(const std::string& name, std::string_view text,
     }
     CELLAR_TRY_ASSIGN(
         std::shared_ptr<Prepared> prepared,
-        impl.Prepare(name, std::string(text),
+        impl.Prepare(name, std::make_shared<const std::string>(text),
                      std::make_shared<const sql::Statement>(std::move(*parsed)), std::move(types)));
     impl.statements[name] = std::move(prepared);
     return Status();
@@ -966,11 +978,8 @@ Result<ExecuteOutcome> Session::ExecutePortal(const std::string& name, uint64_t 
   };
   Result<ExecuteOutcome> outcome = impl.Guarded(run);
   if (!outcome.ok()) {
-    std::string text;
-    if (auto at = impl.portals.find(name); at != impl.portals.end())
-      text = at->second->prepared->text;
     Status status = catalog::ExplainUnreadable(outcome.status());
-    status = impl.AddPosition(HideValues(&impl, std::move(status)), text);
+    status = impl.AddPosition(HideValues(&impl, std::move(status)), kept_text->text);
     impl.Fail();
     return status;
   }

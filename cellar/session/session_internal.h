@@ -147,7 +147,9 @@ struct Database::Impl {
 
 // A statement that has been parsed, and planned when it is a query. Shared by portals.
 struct Prepared {
-  std::string name, text;
+  std::string name;
+  std::shared_ptr<const std::string> message;  // the text is its; statements of a message share it
+  std::string_view text;                       // as the client sent it
   std::shared_ptr<const sql::Statement> statement;  // ast null: empty query
   std::vector<Type> client_types;                   // as declared; kInvalid: infer
   bool plannable = false;                           // SELECT, VALUES, INSERT, UPDATE, DELETE
@@ -168,8 +170,12 @@ struct Prepared {
 // A running or runnable statement: a portal of the extended protocol, a cursor, or one simple
 // statement.
 struct Portal {
+  Portal() : statement(std::make_shared<Statement>()) {}
+  // Of a statement that outlives it.
+  explicit Portal(Statement* running) : statement(std::shared_ptr<void>(), running) {}
+
   std::string name;
-  std::shared_ptr<Statement> statement = std::make_shared<Statement>();  // may outlive it
+  std::shared_ptr<Statement> statement;  // may outlive it
   std::shared_ptr<Prepared> prepared;
   Arena arena;  // parameters
   std::vector<Datum> parameters;
@@ -193,7 +199,6 @@ struct Portal {
     return columns.empty() ? prepared->columns : columns;
   }
   bool cursor = false, scroll = false, hold = false;
-  std::string query_text;
 };
 
 struct SavepointState {
@@ -238,14 +243,14 @@ struct Session::Impl : public sql::SessionFunctions,
 
   // memory.cc
   // ---------------------------------------------------------------------------------------------
-  // Runs a client's call in the account of its statement. 53200 when that, or the system, has no
-  // more memory: what was thrown ends here, and the transaction has failed as after any error.
-  // Calls nest, as a program's callback may run another statement: they share an account.
+  // Runs a client's call in the account of the running statement. 53200 when that, or the system,
+  // has no more memory: what was thrown ends here, and the transaction has failed as after any
+  // error. Calls nest, as a program's callback may run another statement.
   template <typename F>
   auto Guarded(F&& body) -> decltype(body()) {
     bool ended = false;
     auto outcome = CatchOutOfMemory([&]() -> decltype(body()) {
-      const GuardedCall call(this);
+      const MemoryScope scope(AccountOf(statement));
       auto result = body();
       ended = true;
       return result;
@@ -253,32 +258,27 @@ struct Session::Impl : public sql::SessionFunctions,
     if (!ended) FailOutOfMemory();
     return outcome;
   }
-  class GuardedCall {
-   public:
-    explicit GuardedCall(Impl* session);
-    ~GuardedCall();
-    GuardedCall(const GuardedCall&) = delete;
-    GuardedCall& operator=(const GuardedCall&) = delete;
-
-   private:
-    Impl* session_;
-    MemoryScope scope_;
-  };
-  // Of the statement that begins; all that the session holds is charged to `memory` above it.
-  MemoryAccount* StatementMemory();
+  // The account of a statement of this session, made when it has none. Throws OutOfMemory.
+  MemoryAccount* AccountOf(Statement* of);
+  // The statement stops working, or ends. An account that nothing is charged to any more is kept
+  // for the next one.
+  void KeepAccount(Statement* of);
   void FailOutOfMemory();
-  MemoryAccountPtr memory, statement_memory;
-  int guarded_calls = 0;  // that run
+  MemoryAccountPtr memory;        // all that the session's statements hold
+  MemoryAccountPtr idle_account;  // a statement's, that is free
 
   // session.cc: statements
   // -------------------------------------------------------------------------------
   Status ExecuteSimple(std::string_view text, ResultSink* sink);
+  // Its statements, one after the other; the first one runs in `running`.
+  Status RunMessage(std::string_view text, StatementScope* running, ResultSink* sink);
   // Runs one statement inside the current transaction (opened if need be); no commit.
   Status RunStatement(const std::shared_ptr<Prepared>& prepared, ResultSink* sink,
                       bool send_columns, std::string* tag);
   Status RunUtility(const Prepared& prepared, Portal* portal, ResultSink* sink, std::string* tag);
   // Parses nothing: makes a Prepared of a parsed statement, planning it when it is a query.
-  Result<std::shared_ptr<Prepared>> Prepare(std::string name, std::string text,
+  Result<std::shared_ptr<Prepared>> Prepare(std::string name,
+                                            std::shared_ptr<const std::string> text,
                                             std::shared_ptr<const sql::Statement> statement,
                                             std::vector<Type> client_types);
   Status PlanPrepared(Prepared* prepared);
@@ -289,6 +289,10 @@ struct Session::Impl : public sql::SessionFunctions,
   Status StartPortal(Portal* portal);
   // Gives the execution of a finished portal back for the statement's next run.
   void Recycle(Portal* portal);
+  // What an execution for the statement works with, in the transaction that is open. The
+  // statement's view is opened. The context and the catalog are borrowed.
+  Result<sql::ExecEnvironment> MakeEnvironment(Statement* of, sql::EvalContext* context,
+                                               const catalog::CatalogSnapshot* seen_catalog);
   // Whether a statement that failed with `status` for the attempt-th time (from 0), and is its own
   // transaction, may run again; waits a little first.
   bool RetryAfter(const Status& status, int attempt);

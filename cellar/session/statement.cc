@@ -10,7 +10,6 @@ StatementScope::StatementScope(Session::Impl* session, Statement* statement, Res
     : session_(session),
       before_(session->statement),
       sink_(sink),
-      deadline_before_(session->cancel.deadline()),
       outermost_(before_ == &session->no_statement) {
   catalog::ForgetUnreadableMet();
   session->statement = statement;
@@ -25,26 +24,32 @@ StatementScope::StatementScope(Session::Impl* session, Statement* statement, Res
 StatementScope::~StatementScope() {
   Session::Impl& s = *session_;
   s.statement->sink = nullptr;
+  s.KeepAccount(s.statement);
   s.statement = before_;
   s.FollowSealSettings();
-  s.cancel.SetDeadline(deadline_before_);
+  s.cancel.SetDeadline(before_->deadline);
   if (!outermost_) return;
   s.cancel.Clear();
   s.ShowRest();
 }
 
-void StatementScope::Continue(Statement* statement) {
-  session_->statement->sink = nullptr;
-  session_->statement = statement;
-  statement->sink = sink_;
+void StatementScope::Continue() {
+  Statement* ended = session_->statement;
+  ended->sink = nullptr;
+  const std::string_view text = ended->text;
+  MemoryAccountPtr memory = std::move(ended->memory);
+  session_->statement = &later_.emplace(text);
+  later_->memory = std::move(memory);
+  later_->sink = sink_;
   Arm(0);
 }
 
 void StatementScope::Arm(int64_t timeout_ms) {
   const int64_t limit = timeout_ms > 0 ? timeout_ms : session_->settings.hot().statement_timeout_ms;
-  session_->cancel.SetDeadline(limit > 0 ? std::chrono::steady_clock::now() +
-                                               std::chrono::milliseconds(limit)
-                                         : std::chrono::steady_clock::time_point());
+  session_->statement->deadline =
+      limit > 0 ? std::chrono::steady_clock::now() + std::chrono::milliseconds(limit)
+                : std::chrono::steady_clock::time_point();
+  session_->cancel.SetDeadline(session_->statement->deadline);
 }
 
 void Session::Impl::ShowRest() {

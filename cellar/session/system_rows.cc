@@ -1428,8 +1428,7 @@ class Generator {
   void Cursors() {
     for (const auto& [name, portal] : s_.portals) {
       row_.Text("name", name)
-          .Text("statement",
-                portal->query_text.empty() ? portal->prepared->text : portal->query_text)
+          .Text("statement", portal->prepared->text)
           .Bool("is_holdable", portal->hold)
           .Bool("is_binary", false)
           .Bool("is_scrollable", portal->scroll)

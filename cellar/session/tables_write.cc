@@ -107,16 +107,9 @@ class Writer {
     CELLAR_TRY(Admit(*write));
     s_.SetUpContext(&write->context);
     write->context.parameters = parameters;
-    sql::ExecEnvironment environment;
-    environment.access = s_.transaction->access.get();
-    environment.context = &write->context;
-    environment.virtual_rows = &s_;
     const catalog::SnapshotPtr catalog = s_.CurrentCatalog();
-    environment.catalog = catalog.get();
-    environment.deferred = &s_.transaction->deferred;
-    environment.cascades = &s_;
-    environment.lock_timeout_ms = s_.settings.hot().lock_timeout_ms;
-    environment.memory_limit_bytes = s_.db->options.memory_limit_bytes;
+    CELLAR_TRY_ASSIGN(sql::ExecEnvironment environment,
+                      s_.MakeEnvironment(s_.statement, &write->context, catalog.get()));
     size_t next = 0;
     if (write->external) {
       environment.external_rows = [batch, &next](RowBatch* rows) -> Result<bool> {

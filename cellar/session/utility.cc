@@ -228,17 +228,10 @@ Status Session::Impl::RunExplain(const ast::ExplainStmt& statement, const Prepar
     if (!plan->read_only) CELLAR_TRY(CheckWritable("EXPLAIN"));
     CELLAR_TRY(RequireTables(*plan));
     portal->context.parameters = parameters;
-    sql::ExecEnvironment environment;
-    environment.access = transaction->access.get();
-    environment.context = &portal->context;
-    environment.serializable = settings.hot().isolation == "serializable";
-    environment.virtual_rows = this;
-    catalog::SnapshotPtr catalog = CurrentCatalog();
-    environment.catalog = catalog.get();
+    const catalog::SnapshotPtr catalog = CurrentCatalog();
+    CELLAR_TRY_ASSIGN(sql::ExecEnvironment environment,
+                      MakeEnvironment(this->statement, &portal->context, catalog.get()));
     environment.analyze = true;
-    environment.deferred = &transaction->deferred;
-    environment.cascades = this;
-    environment.memory_limit_bytes = settings.hot().work_mem_bytes;
     CELLAR_TRY_ASSIGN(std::unique_ptr<sql::Execution> execution,
                       sql::Execution::Open(plan, environment));
     bool checked = false;
@@ -301,11 +294,13 @@ Status Session::Impl::DeclareCursor(const ast::DeclareCursorStmt& statement,
                     statement.name);
   }
   auto target = std::make_shared<Prepared>();
+  target->message = prepared.message;
   target->text = prepared.text;
   target->client_types = prepared.client_types;
   target->plannable = true;
   sql::PlannerContext context = MakePlannerContext(prepared.client_types);
   auto portal = std::make_unique<Portal>();
+  const MemoryScope scope(AccountOf(portal->statement.get()));
   SetUpContext(&portal->context);
   portal->context.set_arena(&portal->arena);
   context.fold = &portal->context;
@@ -326,31 +321,21 @@ Status Session::Impl::DeclareCursor(const ast::DeclareCursorStmt& statement,
   portal->cursor = true;
   portal->scroll = statement.scroll;
   portal->hold = statement.hold;
-  portal->query_text = prepared.text;
   std::vector<Type> types;
   for (const ResultColumn& column : portal->columns) types.push_back(column.type);
   portal->rows.Reset(types);
   CELLAR_TRY(EnsureTransaction(false));
   CELLAR_TRY(CheckPlan(*target->plan));
   CELLAR_TRY(RequireTables(*target->plan));
-  sql::ExecEnvironment environment;
-  environment.access = transaction->access.get();
-  environment.context = &portal->context;
-  environment.serializable = settings.hot().isolation == "serializable";
-  environment.virtual_rows = this;
   portal->catalog = CurrentCatalog();
-  environment.catalog = portal->catalog.get();
-  environment.deferred = &transaction->deferred;
-  environment.cascades = this;
-  environment.lock_timeout_ms = settings.GetInt("lock_timeout");
-  environment.memory_limit_bytes = settings.hot().work_mem_bytes;
-  environment.batch_rows = db->options.batch_rows;
+  CELLAR_TRY_ASSIGN(
+      const sql::ExecEnvironment environment,
+      MakeEnvironment(portal->statement.get(), &portal->context, portal->catalog.get()));
   // It shows what is there now, however late its first row is fetched.
-  CELLAR_TRY_ASSIGN(environment.view, transaction->access->OpenView());
   static_cast<void>(transaction->kv->snapshot_version(environment.view.get()));
   CELLAR_TRY_ASSIGN(portal->execution, sql::Execution::Open(target->plan, environment));
   portal->started = true;
-  portal->statement->text = portal->query_text;
+  portal->statement->text = target->text;
   portals[statement.name] = std::move(portal);
   return Status();
 }
@@ -362,6 +347,7 @@ Status Session::Impl::RunFetch(const ast::FetchStmt& statement, Portal* out, std
                     statement.cursor);
   }
   Portal& cursor = *at->second;
+  const MemoryScope scope(AccountOf(cursor.statement.get()));
   using Direction = ast::FetchStmt::Direction;
   const bool keeps = cursor.scroll || cursor.hold;
 
@@ -531,8 +517,10 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
       }
       // The tree of the query belongs to this statement: parse its text again for a tree of its
       // own.
-      const std::string text = sql::DeparseStatement(*statement.query);
-      Result<sql::Statement> parsed = sql::ParseOne(text);
+      const auto text =
+          std::make_shared<const std::string>(sql::DeparseStatement(*statement.query));
+      Result<sql::Statement> parsed = sql::ParseOne(*text);
+      if (!parsed.ok() && parsed.status().code() == Code::kLimit) return parsed.status();
       if (!parsed.ok() || parsed->ast == nullptr)
         return UnsupportedError("PREPARE of this statement is not supported");
       CELLAR_TRY_ASSIGN(

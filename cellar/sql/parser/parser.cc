@@ -265,8 +265,37 @@ Result<ast::ExprPtr> ParseTarget(std::string_view prefix, std::string_view text)
 
 }  // namespace
 
+namespace {
+
+// Shorter texts take a few megabytes at most, and are not charged.
+constexpr size_t kLongText = 16 << 10;
+// Measured for lists of constants, calls and rows: the grammar's nodes, ours, and bound
+// expressions, for each name, number and literal.
+constexpr size_t kBytesPerAtom = 500;
+constexpr size_t kCopiesOfText = 4;
+
+// What parsing and planning the text will take, in bytes.
+size_t EstimateTrees(std::string_view text) {
+  size_t atoms = 0;
+  for (ScanToken token = NextToken(text, 0); token.kind != ScanKind::kEnd;
+       token = NextToken(text, token.end)) {
+    if (token.kind != ScanKind::kSymbol) ++atoms;
+  }
+  return atoms * kBytesPerAtom + text.size() * kCopiesOfText;
+}
+
+}  // namespace
+
 Result<std::vector<Statement>> Parse(std::string_view text) {
-  return ParseText(std::string(text), 0);
+  std::shared_ptr<MemoryCharge> charge;
+  if (text.size() > kLongText && text.size() <= kMaxStatementBytes &&
+      MemoryAccount::Current() != nullptr) {
+    charge = std::make_shared<MemoryCharge>(MemoryAccount::Current());
+    CELLAR_TRY(charge->Resize(EstimateTrees(text)));
+  }
+  CELLAR_TRY_ASSIGN(std::vector<Statement> statements, ParseText(std::string(text), 0));
+  for (Statement& statement : statements) statement.charge = charge;
+  return statements;
 }
 
 Result<Statement> ParseOne(std::string_view text) {

@@ -159,6 +159,12 @@ Result<ExprPtr> Binder::CallFunction(std::string_view name, std::vector<ExprPtr>
 }
 
 Result<ExprPtr> Binder::BindCall(const ast::FuncCall& call, Env& env) {
+  constexpr size_t kMostArguments = 100;
+  if (call.args.size() > kMostArguments) {
+    return SqlError(Code::kLimit, "54023", "cannot pass more than {} arguments to a function",
+                    kMostArguments)
+        .WithLocation(call.location);
+  }
   const std::string& name = call.name.name;
   const std::string& schema = call.name.schema;
   bool builtin = schema.empty() || schema == "pg_catalog" || schema == "information_schema";

@@ -159,6 +159,7 @@ Status Binder::ExpandRecord(const ast::IndirectionExpr& expr, Env& env, std::vec
 }
 
 Status Binder::BindList(const ast::ExprList& list, Env& env, std::vector<ExprPtr>* out) {
+  CELLAR_TRY(CheckEntries(list.size(), "ROW expressions"));
   for (const ast::ExprPtr& item : list) {
     if (!ExpandsRecord(*item)) {
       CELLAR_TRY_ASSIGN(out->emplace_back(), BindExpr(*item, env));
@@ -172,7 +173,7 @@ Status Binder::BindList(const ast::ExprList& list, Env& env, std::vector<ExprPtr
     }
     for (Target& field : fields) out->push_back(std::move(field.expr));
   }
-  return Status();
+  return CheckEntries(out->size(), "ROW expressions");
 }
 
 }  // namespace cellar::sql::planning

@@ -236,7 +236,21 @@ Status Binder::ExpandStar(const ast::ColumnRef& ref, Env& env, std::vector<Targe
       .WithLocation(ref.location);
 }
 
+Status Binder::CheckEntries(size_t entries, const char* what) {
+  // PostgreSQL's MaxTupleAttributeNumber.
+  constexpr size_t kMostEntries = 1664;
+  if (entries <= kMostEntries) return Status();
+  return SqlError(Code::kLimit, sqlstate::kTooManyColumns, "{} can have at most {} entries", what,
+                  kMostEntries);
+}
+
 Status Binder::BindTargets(const ast::TargetList& targets, Env& env, std::vector<Target>* out) {
+  CELLAR_TRY(CheckEntries(targets.size(), "target lists"));
+  CELLAR_TRY(AddTargets(targets, env, out));
+  return CheckEntries(out->size(), "target lists");
+}
+
+Status Binder::AddTargets(const ast::TargetList& targets, Env& env, std::vector<Target>* out) {
   for (const ast::SelectTarget& item : targets) {
     if (item.expr->kind == ast::NodeKind::kColumnRef && item.expr->As<ast::ColumnRef>().star) {
       CELLAR_TRY(ExpandStar(item.expr->As<ast::ColumnRef>(), env, out));

@@ -291,6 +291,9 @@ class Binder {
     int location = -1;
   };
   Status BindTargets(const ast::TargetList& targets, Env& env, std::vector<Target>* out);
+  Status AddTargets(const ast::TargetList& targets, Env& env, std::vector<Target>* out);
+  // 54011 when a list of this many is longer than PostgreSQL lets rows be.
+  static Status CheckEntries(size_t entries, const char* what);
   Status ExpandStar(const ast::ColumnRef& ref, Env& env, std::vector<Target>* out);
   Status CheckGrouped(const Block& block, const std::vector<ExprPtr*>& exprs,
                       const std::vector<ExprPtr>& keys, const std::vector<int>& key_ids);

@@ -1,0 +1,81 @@
+// What a statement may hold and how long its lists may be, whoever sends it.
+#include <gtest/gtest.h>
+
+#include "cellar/base/sqlstate.h"
+#include "cellar/session/test_session.h"
+
+namespace cellar::session {
+namespace {
+
+std::string Repeat(std::string_view first, std::string_view more, size_t times) {
+  std::string out(first);
+  for (size_t i = 0; i < times; ++i) out += more;
+  return out;
+}
+
+TEST(StatementTest, ListsAreAsLongAsPostgresqlsMayBe) {
+  TestSession sessions;
+  const std::string longest = Repeat("1", ", 1", 1663);
+  EXPECT_TRUE(sessions.Try("SELECT " + longest).ok());
+  EXPECT_EQ(sessions.Try("SELECT " + longest + ", 1").sqlstate(), sqlstate::kTooManyColumns);
+  EXPECT_TRUE(sessions.Try("SELECT ROW(" + longest + ")").ok());
+  EXPECT_EQ(sessions.Try("SELECT ROW(" + longest + ", 1)").sqlstate(), sqlstate::kTooManyColumns);
+  sessions.Run("CREATE TABLE t (a int, b int)");
+  EXPECT_EQ(sessions.Try("SELECT " + Repeat("t.*", ", t.*", 832) + " FROM t").sqlstate(),
+            sqlstate::kTooManyColumns);
+  EXPECT_TRUE(sessions.Try("SELECT concat(" + Repeat("1", ", 1", 99) + ")").ok());
+  EXPECT_EQ(sessions.Try("SELECT concat(" + Repeat("1", ", 1", 100) + ")").sqlstate(), "54023");
+}
+
+TEST(StatementTest, TreesOfLongTextsAreChargedBeforeTheyAreMade) {
+  DatabaseOptions options;
+  options.statement_limit_bytes = size_t{32} << 20;
+  TestSession sessions(options);
+  const std::string large = Repeat("SELECT 1 IN (1", ", 1", 200000) + ")";
+  const std::string small = Repeat("SELECT 1 IN (1", ", 1", 20000) + ")";
+  EXPECT_EQ(sessions.Try(large).sqlstate(), sqlstate::kOutOfMemory);
+  // It is given back, however often.
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(sessions.Run(small), std::vector<std::string>{"t"});
+  // Prepared statements keep theirs: the session has twice what a statement has.
+  Status status;
+  int prepared = 0;
+  for (; prepared < 20 && status.ok(); ++prepared) {
+    status = sessions.Try("PREPARE p" + std::to_string(prepared) + " AS " + small);
+  }
+  EXPECT_EQ(status.sqlstate(), sqlstate::kOutOfMemory);
+  EXPECT_GE(prepared, 2);
+  sessions.Run("DEALLOCATE ALL");
+  EXPECT_EQ(sessions.Run(small), std::vector<std::string>{"t"});
+}
+
+TEST(StatementTest, ACursorIsChargedApartFromWhoFetches) {
+  DatabaseOptions options;
+  options.statement_limit_bytes = size_t{32} << 20;
+  TestSession sessions(options);
+  // Two that hold some 20 MB each: more than a statement may, not more than a session.
+  sessions.Run("BEGIN");
+  for (const char* name : {"a", "b"}) {
+    sessions.Run("DECLARE " + std::string(name) +
+                 " SCROLL CURSOR FOR SELECT repeat('x', 1000) FROM generate_series(1, 20000)");
+    EXPECT_EQ(sessions.Run("FETCH ABSOLUTE 18000 FROM " + std::string(name)).size(), 1u);
+  }
+  sessions.Run("CLOSE a; CLOSE b; COMMIT");
+  // One beyond it is refused, and the session goes on.
+  sessions.Run("BEGIN");
+  sessions.Run(
+      "DECLARE c SCROLL CURSOR FOR SELECT repeat('x', 1000) FROM generate_series(1, 50000)");
+  EXPECT_EQ(sessions.Try("FETCH ABSOLUTE 48000 FROM c").sqlstate(), sqlstate::kOutOfMemory);
+  sessions.Run("ROLLBACK");
+  EXPECT_EQ(sessions.Run("SELECT 1"), std::vector<std::string>{"1"});
+}
+
+TEST(StatementTest, StatementsOfOneMessageSeeWhatTheOnesBeforeDid) {
+  TestSession sessions;
+  const std::string many =
+      Repeat("CREATE TABLE t (a int)", "; INSERT INTO t SELECT count(*) FROM t", 200);
+  EXPECT_EQ(sessions.Run(many + "; SELECT count(*), max(a) FROM t"),
+            std::vector<std::string>{"200|199"});
+}
+
+}  // namespace
+}  // namespace cellar::session
