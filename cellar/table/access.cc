@@ -400,8 +400,14 @@ Status Access::Update(const TablePtr& table, std::span<const std::string_view> r
   return impl_->NoteWrite(*table, count, grown > 0);
 }
 
-Status Access::PutMoved(const TablePtr& table, RowBatch* rows) {
-  return InsertRows(&impl_->context, table, rows, ConflictPolicy(), nullptr);
+Status Access::PutMoved(const TablePtr& table, RowBatch* rows, std::vector<uint8_t>* put) {
+  ConflictPolicy policy;
+  if (put == nullptr) return InsertRows(&impl_->context, table, rows, policy, nullptr);
+  policy.kind = ConflictPolicy::Kind::kSkip;
+  InsertOutcome outcome;
+  CELLAR_TRY(InsertRows(&impl_->context, table, rows, policy, &outcome));
+  *put = std::move(outcome.inserted);
+  return Status();
 }
 
 Status Access::Delete(const TablePtr& table, std::span<const std::string_view> refs,

@@ -220,9 +220,10 @@ class Access {
   Status Update(const TablePtr& table, std::span<const std::string_view> refs,
                 const RowBatch& old_rows, const RowBatch& new_rows,
                 std::vector<uint8_t>* set_aside = nullptr);
-  // Writes rows that Update has set aside, which have been counted. Errors: 23505. Cost: one
-  // MultiGet.
-  Status PutMoved(const TablePtr& table, RowBatch* rows);
+  // Writes rows that Update has set aside, which have been counted. With `put`, those whose keys
+  // are free by now: (*put)[i] is 1; the others are to be handed over again. Errors: 23505 without
+  // it. Cost: one MultiGet.
+  Status PutMoved(const TablePtr& table, RowBatch* rows, std::vector<uint8_t>* put = nullptr);
   Status Delete(const TablePtr& table, std::span<const std::string_view> refs,
                 const RowBatch& old_rows);
 

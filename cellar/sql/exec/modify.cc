@@ -174,7 +174,29 @@ class UpdateOperator : public ModifyOperator {
     }
     if (places_.empty()) return Status();
     moved_.AppendRows(new_rows, places_);
+    if (moved_.size() >= next_try_) CELLAR_TRY(WriteFree());
     return state_.CheckMemory(moved_.footprint_bytes());
+  }
+
+  // Of the rows that wait, those whose keys were left meanwhile: where all move the same way few
+  // wait long. Not before they are twice as many as were left the last time, so that each is asked
+  // for a few times.
+  Status WriteFree() {
+    std::vector<uint8_t> put;
+    RowBatch part, left;
+    left.Reset(LivingTypes(*table_));
+    for (size_t next = 0; EmitChunk(moved_, nullptr, &next, &part) != nullptr;) {
+      CELLAR_TRY(state_.CheckCancel());
+      CELLAR_TRY(state_.access().PutMoved(table_, &part, &put));
+      places_.clear();
+      for (uint32_t i = 0; i < put.size(); ++i) {
+        if (!put[i]) places_.push_back(i);
+      }
+      left.AppendRows(part, places_);
+    }
+    moved_ = std::move(left);
+    next_try_ = std::max(kLeastTried, 2 * moved_.size());
+    return Status();
   }
 
   // Unique keys hold at the end of the statement, however many batches it took.
@@ -192,7 +214,9 @@ class UpdateOperator : public ModifyOperator {
   const UpdateNode& update_;
   std::vector<Evaluator> assignments_;
   Arena values_arena_;
+  static constexpr size_t kLeastTried = kBatchRows;
   RowBatch moved_;
+  size_t next_try_ = kLeastTried;
   std::vector<uint8_t> set_aside_;
   std::vector<uint32_t> places_;
 };
