@@ -698,12 +698,7 @@ Status Ddl::CreateSequence(const ast::CreateSequenceStmt& statement) {
   CELLAR_TRY(ApplySequenceOptions(statement.options, true, &sequence, &restart));
   s_.ApplyDefaultPrivileges(&sequence, nullptr);
   CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().CreateTable(std::move(sequence)));
-  if (made->sequence.owner_table.value == 0) return Status();
-  catalog::TableDescriptor owner = *Catalog()->GetTable(made->sequence.owner_table);
-  for (catalog::ColumnDescriptor& column : owner.columns) {
-    if (column.id == made->sequence.owner_column) column.sequence = made->id;
-  }
-  return Editor().UpdateTable(std::move(owner)).status();
+  return FollowOwner(*made, {});
 }
 
 Status Ddl::AlterSequence(const ast::AlterSequenceStmt& statement) {
@@ -723,15 +718,8 @@ Status Ddl::AlterSequence(const ast::AlterSequenceStmt& statement) {
   catalog::TableDescriptor next = **found;
   std::optional<int64_t> restart;
   CELLAR_TRY(ApplySequenceOptions(statement.options, false, &next, &restart));
-  const catalog::TableId old_owner = (*found)->sequence.owner_table;
   CELLAR_TRY_ASSIGN(catalog::TablePtr made, Editor().UpdateTable(std::move(next)));
-  if (made->sequence.owner_table.value != 0 && made->sequence.owner_table != old_owner) {
-    catalog::TableDescriptor owner = *Catalog()->GetTable(made->sequence.owner_table);
-    for (catalog::ColumnDescriptor& column : owner.columns) {
-      if (column.id == made->sequence.owner_column) column.sequence = made->id;
-    }
-    CELLAR_TRY(Editor().UpdateTable(std::move(owner)).status());
-  }
+  CELLAR_TRY(FollowOwner(*made, (*found)->sequence));
   if (restart) return s_.db->sequences->Set(*made, *restart, false);
   return Status();
 }

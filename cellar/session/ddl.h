@@ -193,6 +193,12 @@ class Ddl {
                          catalog::TableId owner, catalog::ColumnId owner_column, bool cascade);
   std::vector<catalog::NamespaceId> SpacesOfDatabase();
   Status OwnSequence(catalog::TableId sequence, catalog::TableId table, catalog::ColumnId column);
+  // The columns follow a sequence whose owner, as it stands in its descriptor, was another one.
+  // Errors: 0A000 when the new one is an identity column or owns a sequence already.
+  Status FollowOwner(const catalog::TableDescriptor& sequence,
+                     const catalog::SequenceOptions& before);
+  // 0A000 when the column owns one.
+  Status OwnsNone(const catalog::ColumnDescriptor& column, const catalog::TableDescriptor& table);
   // What WITH (layout = ...) names, or default_table_layout.
   Result<catalog::Layout> LayoutOf(const ast::OptionList& options);
 

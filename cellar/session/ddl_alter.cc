@@ -169,11 +169,23 @@ Status Ddl::AlterOne(const ast::AlterTableCommand& command, catalog::TablePtr* t
       return update();
     case Kind::kAddIdentity: {
       if (column == nullptr) return NoColumn(command.name, next.name);
+      if (!column->not_null) {
+        return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                        "column \"{}\" of relation \"{}\" must be declared NOT NULL before "
+                        "identity can be added",
+                        column->name, next.name);
+      }
       if (column->identity != catalog::Identity::kNone) {
         return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
                         "column \"{}\" of relation \"{}\" is already an identity column",
                         column->name, next.name);
       }
+      if (!column->default_sql.empty() || !column->generated_sql.empty()) {
+        return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
+                        "column \"{}\" of relation \"{}\" already has a default value",
+                        column->name, next.name);
+      }
+      CELLAR_TRY(OwnsNone(*column, next));
       Target target{next.parent, next.name, next.temporary};
       CELLAR_TRY_ASSIGN(catalog::TablePtr sequence,
                         MakeSerialSequence(target, next.name, column->name, column->type,

@@ -170,6 +170,48 @@ Status Ddl::FollowSequence(catalog::TableId id, std::string_view old_schema,
   return Status();
 }
 
+Status Ddl::OwnsNone(const catalog::ColumnDescriptor& column,
+                     const catalog::TableDescriptor& table) {
+  const catalog::TablePtr owned = Catalog()->GetTable(column.sequence);
+  if (owned == nullptr) return Status();
+  return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
+                  "column \"{}\" of relation \"{}\" owns sequence \"{}\" already", column.name,
+                  table.name, owned->name)
+      .WithHint(
+          fmt::format("ALTER SEQUENCE {} OWNED BY NONE, or drop it.", s_.QualifiedName(*owned)));
+}
+
+Status Ddl::FollowOwner(const catalog::TableDescriptor& sequence,
+                        const catalog::SequenceOptions& before) {
+  const catalog::SequenceOptions& now = sequence.sequence;
+  if (now.owner_table == before.owner_table && now.owner_column == before.owner_column) {
+    return Status();
+  }
+  const auto change = [&](catalog::TableId table, catalog::ColumnId id,
+                          catalog::TableId owned) -> Status {
+    const catalog::TablePtr owner = Catalog()->GetTable(table);
+    if (owner == nullptr) return Status();
+    catalog::TableDescriptor next = *owner;
+    for (catalog::ColumnDescriptor& column : next.columns) {
+      if (column.id != id || column.dropped) continue;
+      if (owned.value != 0) {
+        CELLAR_TRY(OwnsNone(column, next));
+      } else if (column.sequence != sequence.id) {
+        return Status();
+      } else if (column.identity != catalog::Identity::kNone) {
+        return SqlError(Code::kUnsupported, sqlstate::kFeatureNotSupported,
+                        "cannot change ownership of identity sequence")
+            .WithDetail(fmt::format("Sequence \"{}\" is linked to table \"{}\".", sequence.name,
+                                    next.name));
+      }
+      column.sequence = owned;
+    }
+    return Editor().UpdateTable(std::move(next)).status();
+  };
+  CELLAR_TRY(change(before.owner_table, before.owner_column, {}));
+  return change(now.owner_table, now.owner_column, sequence.id);
+}
+
 Status Ddl::OwnSequence(catalog::TableId id, catalog::TableId table, catalog::ColumnId column) {
   catalog::TablePtr sequence = Catalog()->GetTable(id);
   if (sequence == nullptr) return InternalError("sequence of a new column is gone");
