@@ -106,6 +106,7 @@ Status CheckStore(const store::StoreOptions& options, table::CheckMode mode, uin
     }
     table::CheckOptions check;
     check.mode = mode;
+    CELLAR_TRY_ASSIGN(check.of_jobs, session::RangesOfJobs(*catalog, store->reader.get()));
     CELLAR_TRY(table::CheckStore(*catalog, tables, store->reader.get(), check, &totals, &findings));
     std::vector<std::string> records;
     CELLAR_TRY(session::CheckSessionRecords(store->engine.get(), &records));
@@ -131,10 +132,12 @@ Status RepairStore(store::StoreOptions options, uint64_t* left) {
   const catalog::SnapshotPtr current = catalog->Current();
   std::unique_ptr<kv::Transaction> transaction = engine->Begin();
   table::RepairReport report;
+  table::CheckOptions check;
+  CELLAR_TRY_ASSIGN(check.of_jobs, session::RangesOfJobs(*current, transaction.get()));
   CELLAR_TRY(table::RepairRecords(*current, transaction.get(), table::CheckOptions(), &report));
   for (const catalog::TablePtr& table : current->ListAllTables()) {
     if (table->kind != catalog::RelationKind::kTable) continue;
-    CELLAR_TRY(table::RepairTable(table, transaction.get(), table::CheckOptions(), &report));
+    CELLAR_TRY(table::RepairTable(table, transaction.get(), check, &report));
   }
   CELLAR_TRY(transaction->Commit().status());
   CELLAR_TRY(session::CheckSessionRecords(engine.get(), &report.left));

@@ -5,7 +5,9 @@
 #include "cellar/session/ddl.h"
 #include "cellar/session/jobs.h"
 #include "cellar/session/session_internal.h"
+#include "cellar/table/backfill.h"
 #include "cellar/table/check.h"
+#include "cellar/table/rewrite.h"
 
 namespace cellar::session {
 namespace {
@@ -85,6 +87,25 @@ Status CheckSessionRecords(kv::Engine* engine, std::vector<std::string>* finding
   return CheckJobRecords(engine, findings);
 }
 
+Result<std::vector<codec::KeyRange>> RangesOfJobs(const catalog::CatalogSnapshot& catalog,
+                                                  kv::Transaction* reader) {
+  std::vector<codec::KeyRange> ranges;
+  CELLAR_TRY_ASSIGN(const std::vector<Job> jobs, ReadJobs(reader));
+  for (const Job& job : jobs) {
+    if (job.ended()) continue;
+    catalog::TablePtr table = catalog.GetTable(job.table);
+    if (table == nullptr) table = catalog.GetDroppedTable(job.table);
+    if (table == nullptr) continue;
+    if (job.kind == JobKind::kBuildIndex || job.kind == JobKind::kOldBuild) {
+      ranges.push_back(table::RangeOfBuild(*table, job.index));
+    } else if (job.kind == JobKind::kRewrite) {
+      const Result<catalog::TableDescriptor> copy = catalog::DecodeTable(job.copy);
+      if (copy.ok()) ranges.push_back(table::RangeOfRewrite(*copy));
+    }
+  }
+  return ranges;
+}
+
 Status Session::Impl::RunCheck(const ast::OwnStmt& statement, Portal* portal, ResultSink* sink) {
   StartRows(statement, portal);
   CELLAR_TRY(EnsureTransaction(true));
@@ -96,6 +117,7 @@ Status Session::Impl::RunCheck(const ast::OwnStmt& statement, Portal* portal, Re
   }
   table::CheckOptions check;
   check.cancel = &cancel;
+  CELLAR_TRY_ASSIGN(check.of_jobs, RangesOfJobs(*subject.catalog, transaction->kv.get()));
   if (statement.fast) check.mode = table::CheckMode::kFast;
   if (statement.full) check.mode = table::CheckMode::kFull;
   table::CheckTotals totals;
@@ -142,6 +164,7 @@ Status Session::Impl::RunRepair(const ast::OwnStmt& statement, Portal* portal, R
   CELLAR_TRY_ASSIGN(Subject subject, FindSubject(this, statement));
   table::CheckOptions check;
   check.cancel = &cancel;
+  CELLAR_TRY_ASSIGN(check.of_jobs, RangesOfJobs(*subject.catalog, transaction->kv.get()));
   size_t done = 0;
   const auto report = [&](std::string_view object, const std::vector<std::string>& texts,
                           const char* prefix) {

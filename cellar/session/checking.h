@@ -5,11 +5,18 @@
 #include <vector>
 
 #include "cellar/base/status.h"
+#include "cellar/catalog/catalog.h"
+#include "cellar/codec/key.h"
 #include "cellar/kv/engine.h"
 
 namespace cellar::session {
 
 // Roles and jobs: a finding, in words, for each record that does not read. Cost: reads them all.
 Status CheckSessionRecords(kv::Engine* engine, std::vector<std::string>* findings);
+
+// Where keys lie that jobs own, which have not ended in the transaction's view: what they have
+// written so far, and will take into use, or delete.
+Result<std::vector<codec::KeyRange>> RangesOfJobs(const catalog::CatalogSnapshot& catalog,
+                                                  kv::Transaction* reader);
 
 }  // namespace cellar::session

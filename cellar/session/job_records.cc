@@ -54,11 +54,8 @@ uint64_t JobOf(std::string_view key) {
 
 // `unreadable`: is told of jobs that have a record that does not read, and that are left out;
 // null: such a record is an error.
-Result<std::vector<Job>> ReadRecords(kv::Engine* engine, const codec::KeyRange& range,
+Result<std::vector<Job>> ReadRecords(kv::Transaction* reader, const codec::KeyRange& range,
                                      std::set<uint64_t>* unreadable) {
-  kv::TransactionOptions options;
-  options.read_only = true;
-  std::unique_ptr<kv::Transaction> reader = engine->Begin(options);
   CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
                     reader->Scan(range.start, range.end, kv::ScanOptions{}));
   std::vector<Job> jobs;
@@ -78,6 +75,12 @@ Result<std::vector<Job>> ReadRecords(kv::Engine* engine, const codec::KeyRange& 
       if (!jobs.empty() && jobs.back().id == id) jobs.pop_back();
     }
   }
+}
+
+std::unique_ptr<kv::Transaction> Reader(kv::Engine* engine) {
+  kv::TransactionOptions options;
+  options.read_only = true;
+  return engine->Begin(options);
 }
 
 }  // namespace
@@ -256,15 +259,17 @@ const char* JobStepName(const Job& job) {
   return job.kind == JobKind::kRewrite ? "copying" : "filling";
 }
 
-Result<std::vector<Job>> ReadJobs(kv::Engine* engine) {
+Result<std::vector<Job>> ReadJobs(kv::Engine* engine) { return ReadJobs(Reader(engine).get()); }
+
+Result<std::vector<Job>> ReadJobs(kv::Transaction* reader) {
   std::set<uint64_t> unreadable;
-  return ReadRecords(engine, codec::PrefixRange(codec::SystemPrefix("job")), &unreadable);
+  return ReadRecords(reader, codec::PrefixRange(codec::SystemPrefix("job")), &unreadable);
 }
 
 Status CheckJobRecords(kv::Engine* engine, std::vector<std::string>* findings) {
   std::set<uint64_t> unreadable;
   const codec::KeyRange all = codec::PrefixRange(codec::SystemPrefix("job"));
-  CELLAR_TRY(ReadRecords(engine, all, &unreadable).status());
+  CELLAR_TRY(ReadRecords(Reader(engine).get(), all, &unreadable).status());
   for (const uint64_t id : unreadable) {
     findings->push_back(fmt::format("the record of job {} does not read", id));
   }
@@ -275,7 +280,7 @@ Result<std::optional<Job>> ReadJob(kv::Engine* engine, uint64_t id) {
   codec::KeyRange range;
   range.start = JobKey(id);
   range.end = JobKey(id + 1);
-  CELLAR_TRY_ASSIGN(std::vector<Job> jobs, ReadRecords(engine, range, nullptr));
+  CELLAR_TRY_ASSIGN(std::vector<Job> jobs, ReadRecords(Reader(engine).get(), range, nullptr));
   if (jobs.empty()) return std::optional<Job>();
   return std::optional<Job>(std::move(jobs.front()));
 }

@@ -481,9 +481,13 @@ Status FinishBuild(const BackfillContext& in, const TableDescriptor& table, Inde
                   index->name, progress.entries, usage->rows);
 }
 
+codec::KeyRange RangeOfBuild(const TableDescriptor& table, IndexId index) {
+  return {codec::TablePrefix(table.storage_id(), index), RangeOf(table, LogOf(index)).end};
+}
+
 Status ClearBuild(const TableDescriptor& table, IndexId index, kv::Transaction* transaction) {
-  return transaction->DeleteRange(codec::TablePrefix(table.storage_id(), index),
-                                  RangeOf(table, LogOf(index)).end);
+  const codec::KeyRange range = RangeOfBuild(table, index);
+  return transaction->DeleteRange(range.start, range.end);
 }
 
 void BuildNotes::Add(const IndexCodec& index, std::string_view ref, std::string_view key) {

@@ -71,6 +71,8 @@ Status BuildDuplicate(const TableDescriptor& table, IndexId index, std::string_v
 Status FinishBuild(const BackfillContext& in, const TableDescriptor& table, IndexId index,
                    const BuildProgress& progress);
 
+// Where a build writes, its log among it.
+codec::KeyRange RangeOfBuild(const TableDescriptor& table, IndexId index);
 // Deletes what a build has written, and its log. The table may not know the index any more.
 Status ClearBuild(const TableDescriptor& table, IndexId index, kv::Transaction* transaction);
 

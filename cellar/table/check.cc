@@ -60,8 +60,24 @@ std::vector<codec::KeyRange> RangesOfNoColumn(const CompiledTable& compiled) {
                 owned);
 }
 
-// The ranges under the table's prefix that belong to no index of it.
-std::vector<codec::KeyRange> UnownedRanges(const CompiledTable& compiled) {
+// What is left of the ranges without `taken`.
+std::vector<codec::KeyRange> Without(std::vector<codec::KeyRange> ranges,
+                                     const codec::KeyRange& taken) {
+  std::vector<codec::KeyRange> out;
+  for (codec::KeyRange& range : ranges) {
+    if (taken.end <= range.start || range.end <= taken.start) {
+      out.push_back(std::move(range));
+      continue;
+    }
+    if (range.start < taken.start) out.push_back({range.start, taken.start});
+    if (taken.end < range.end) out.push_back({taken.end, range.end});
+  }
+  return out;
+}
+
+// The ranges under the table's prefix that belong to no index of it, and to no job.
+std::vector<codec::KeyRange> UnownedRanges(const CompiledTable& compiled,
+                                           const std::vector<codec::KeyRange>& of_jobs) {
   const codec::TableId storage = compiled.table().storage_id();
   std::map<std::string, std::string> owned;  // start to end of each index
   const auto own = [&](IndexId id) {
@@ -82,6 +98,7 @@ std::vector<codec::KeyRange> UnownedRanges(const CompiledTable& compiled) {
   // What lies behind the indexes of a table that is being rewritten belongs to its job.
   const bool last = !out.empty() && out.back().end == all.end;
   if (last && compiled.table().job != 0) out.pop_back();
+  for (const codec::KeyRange& range : of_jobs) out = Without(std::move(out), range);
   return out;
 }
 
@@ -118,10 +135,11 @@ class Checker {
  public:
   // `sums`: compare by sums, else one by one.
   Checker(const CompiledTable& compiled, AccessContext* context, bool sums,
-          std::vector<CheckFinding>* findings)
+          const std::vector<codec::KeyRange>& of_jobs, std::vector<CheckFinding>* findings)
       : compiled_(compiled),
         context_(context),
         sums_(sums),
+        of_jobs_(of_jobs),
         findings_(findings),
         forms_(&compiled) {}
 
@@ -500,7 +518,9 @@ class Checker {
   }
 
   Status CheckStrangeIndexes() {
-    for (const codec::KeyRange& gap : UnownedRanges(compiled_)) CELLAR_TRY(CheckGap(gap, "index"));
+    for (const codec::KeyRange& gap : UnownedRanges(compiled_, of_jobs_)) {
+      CELLAR_TRY(CheckGap(gap, "index"));
+    }
     for (const codec::KeyRange& gap : RangesOfNoColumn(compiled_)) {
       CELLAR_TRY(CheckGap(gap, "column"));
     }
@@ -542,6 +562,7 @@ class Checker {
   const CompiledTable& compiled_;
   AccessContext* context_;
   const bool sums_;
+  const std::vector<codec::KeyRange>& of_jobs_;
   std::vector<CheckFinding>* findings_;
   FormCheck forms_;
   std::map<uint32_t, EntrySums> row_sums_;  // by index id
@@ -692,7 +713,7 @@ Status CheckTable(const TablePtr& table, kv::Transaction* transaction, const Che
   context.mode = kv::ReadMode::kSnapshot;
   std::vector<CheckFinding> found;
   if (options.mode != CheckMode::kFull) {
-    Checker checker(*compiled, &context, true, &found);
+    Checker checker(*compiled, &context, true, options.of_jobs, &found);
     CELLAR_TRY(checker.Run(rows));
     *unread_pages = checker.unread_pages();
     CELLAR_TRY(CheckRowIds(&context, table, *compiled, &found));
@@ -701,7 +722,7 @@ Status CheckTable(const TablePtr& table, kv::Transaction* transaction, const Che
       return Status();
     }
   }
-  Checker checker(*compiled, &context, false, findings);
+  Checker checker(*compiled, &context, false, options.of_jobs, findings);
   CELLAR_TRY(checker.Run(rows));
   *unread_pages = checker.unread_pages();
   return CheckRowIds(&context, table, *compiled, findings);
@@ -712,7 +733,7 @@ Status CheckTable(const TablePtr& table, kv::Transaction* transaction, const Che
 Status RepairTable(const TablePtr& table, kv::Transaction* transaction, const CheckOptions& options,
                    RepairReport* report) {
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
-  for (const codec::KeyRange& gap : UnownedRanges(*compiled)) {
+  for (const codec::KeyRange& gap : UnownedRanges(*compiled, options.of_jobs)) {
     CELLAR_TRY_ASSIGN(std::optional<std::string> first, FirstKey(transaction, gap));
     if (!first) continue;
     CELLAR_TRY(transaction->DeleteRange(gap.start, gap.end));

@@ -33,6 +33,8 @@ struct CheckFinding {
 struct CheckOptions {
   CheckMode mode = CheckMode::kAuto;
   const CancelToken* cancel = nullptr;
+  // Of tables: what jobs have written, so that it need belong to no index.
+  std::vector<codec::KeyRange> of_jobs;
 };
 
 // Compares every index of a table with its rows, both ways, at the transaction's snapshot, and

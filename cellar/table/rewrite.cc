@@ -261,12 +261,16 @@ Status FinishRewrite(const BackfillContext& in, const TablePtr& from, const Tabl
   return transaction->DeleteRange(own, log.end);
 }
 
-Status ClearRewrite(const TableDescriptor& to, kv::Transaction* transaction) {
+codec::KeyRange RangeOfRewrite(const TableDescriptor& to) {
   uint32_t first = to.next_index_id;
   for (const IndexDescriptor& index : to.indexes) first = std::min(first, index.id.value);
   const IndexId last{to.next_index_id + kIndexIdsOfRewrite - 1};
-  return transaction->DeleteRange(codec::TablePrefix(to.storage_id(), IndexId{first}),
-                                  RangeOf(to, last).end);
+  return {codec::TablePrefix(to.storage_id(), IndexId{first}), RangeOf(to, last).end};
+}
+
+Status ClearRewrite(const TableDescriptor& to, kv::Transaction* transaction) {
+  const codec::KeyRange range = RangeOfRewrite(to);
+  return transaction->DeleteRange(range.start, range.end);
 }
 
 }  // namespace cellar::table

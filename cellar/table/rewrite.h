@@ -48,6 +48,8 @@ Status RewriteSome(const BackfillContext& in, const TablePtr& from, const TableP
 Status FinishRewrite(const BackfillContext& in, const TablePtr& from, const TablePtr& to,
                      const RewriteProgress& progress);
 
+// Where a rewrite writes.
+codec::KeyRange RangeOfRewrite(const TableDescriptor& to);
 // Deletes all that a rewrite has written. `to` is the copy as it was begun.
 Status ClearRewrite(const TableDescriptor& to, kv::Transaction* transaction);
 

@@ -232,7 +232,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("cellar")
     parser.add_argument("--cycles", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("CELLAR_CRASH_SEED", 1)))
     parser.add_argument("--keep", action="store_true", help="leave the store behind")
     options = parser.parse_args()
     rng = random.Random(options.seed)

@@ -659,7 +659,7 @@ def main():
     parser.add_argument("cellar")
     parser.add_argument("--rounds", type=int, default=int(os.environ.get("CELLAR_SCHEMA_ROUNDS", 6)))
     parser.add_argument("--kills", type=int, help="in so many of the rounds; default: half of them")
-    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("CELLAR_CRASH_SEED", 1)))
     parser.add_argument("--keep", action="store_true", help="leave the store behind")
     options = parser.parse_args()
     rng = random.Random(options.seed)

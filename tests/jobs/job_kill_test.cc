@@ -130,6 +130,8 @@ class JobKill : public testing::Test {
         const int status = RunWorker(statement, step, count, micros);
         EXPECT_TRUE(status == -1 || (count > 1 && status == end)) << status;
         killed += status == -1;
+        // As the kill has left it: what the job wrote is the job's.
+        EXPECT_THAT(Store(StoreOf(), false).Run("CHECK DATABASE"), IsEmpty());
         Store store(StoreOf());
         store.WaitForJobs();
         EXPECT_THAT(store.Run("CHECK TABLE t FULL"), IsEmpty());
