@@ -106,7 +106,7 @@ void LockTable::Release(Locks::iterator at) {
     return;
   }
   Waiter* next = lock.waiters.front();
-  lock.waiters.pop_front();
+  lock.waiters.erase(lock.waiters.begin());
   lock.holder = next->owner;
   next->granted = true;
   next->wake.notify_one();

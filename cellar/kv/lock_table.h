@@ -7,7 +7,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -43,7 +42,7 @@ class LockTable {
   };
   struct Lock {
     Owner holder = 0;
-    std::deque<Waiter*> waiters;
+    std::vector<Waiter*> waiters;  // few; a deque takes 600 bytes though it is empty
   };
   using Locks = std::map<std::string, Lock, std::less<>>;
 
