@@ -35,7 +35,7 @@ MemoryAccount* Session::Impl::StatementMemory() {
 }
 
 Session::Impl::GuardedCall::GuardedCall(Impl* session)
-    : session_(session), scope_(session->StatementMemory()) {
+    : session_(session), scope_(session->StatementMemory()), interrupt_(&session->cancel) {
   ++session_->guarded_calls;
 }
 
@@ -45,7 +45,7 @@ Session::Impl::GuardedCall::~GuardedCall() {
   ::malloc_trim(0);
 }
 
-void Session::Impl::FailOutOfMemory() {
+void Session::Impl::FailThrown() {
   // Undoing takes little, and there is more memory now.
   (void)CatchOutOfMemory([this] {
     Fail();

@@ -15,6 +15,7 @@
 
 #include "cellar/base/arena.h"
 #include "cellar/base/cancel.h"
+#include "cellar/base/interrupt.h"
 #include "cellar/base/memory_account.h"
 #include "cellar/catalog/catalog.h"
 #include "cellar/kv/engine.h"
@@ -238,19 +239,22 @@ struct Session::Impl : public sql::SessionFunctions,
 
   // memory.cc
   // ---------------------------------------------------------------------------------------------
-  // Runs a client's call in the account of its statement. 53200 when that, or the system, has no
-  // more memory: what was thrown ends here, and the transaction has failed as after any error.
+  // Runs a client's call in the account of its statement, listening to the session's token. 53200
+  // when that, or the system, has no more memory, 57014 and its kin when work that has no context
+  // was interrupted: what was thrown ends here, and the transaction has failed as after any error.
   // Calls nest, as a program's callback may run another statement: they share an account.
   template <typename F>
   auto Guarded(F&& body) -> decltype(body()) {
     bool ended = false;
     auto outcome = CatchOutOfMemory([&]() -> decltype(body()) {
-      const GuardedCall call(this);
-      auto result = body();
-      ended = true;
-      return result;
+      return CatchInterrupted([&]() -> decltype(body()) {
+        const GuardedCall call(this);
+        auto result = body();
+        ended = true;
+        return result;
+      });
     });
-    if (!ended) FailOutOfMemory();
+    if (!ended) FailThrown();
     return outcome;
   }
   class GuardedCall {
@@ -263,10 +267,11 @@ struct Session::Impl : public sql::SessionFunctions,
    private:
     Impl* session_;
     MemoryScope scope_;
+    InterruptScope interrupt_;
   };
   // Of the statement that begins; all that the session holds is charged to `memory` above it.
   MemoryAccount* StatementMemory();
-  void FailOutOfMemory();
+  void FailThrown();
   MemoryAccountPtr memory, statement_memory;
   int guarded_calls = 0;  // that run
 

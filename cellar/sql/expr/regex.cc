@@ -386,6 +386,9 @@ std::string_view ErrorText(RE2::ErrorCode code) {
 class Regex {
  public:
   static Result<std::shared_ptr<const Regex>> Compile(std::string_view pattern, RegexFlags flags) {
+    // RE2 has no room for the program of a longer one, and finds out late.
+    constexpr size_t kMaxPatternBytes = 1 << 20;
+    if (pattern.size() > kMaxPatternBytes) return RegexError(ErrorText(RE2::ErrorPatternTooLarge));
     Translator translator(pattern, flags);
     CELLAR_TRY(translator.Run());
     RE2::Options options;
