@@ -545,7 +545,8 @@ Result<std::string_view> Power(std::string_view base, std::string_view exponent,
   bool odd = false;
   if (integral) {
     BigInt whole = big_exponent.unscaled / BigPow10(big_exponent.scale);
-    if (abs(whole) <= std::numeric_limits<int32_t>::max()) {
+    if (whole <= std::numeric_limits<int32_t>::max() &&
+        whole >= std::numeric_limits<int32_t>::min()) {
       return PowerInt(big_base, static_cast<int>(whole), arena);
     }
     odd = (abs(whole) & 1) == 1;
