@@ -27,7 +27,8 @@ VERBOSE = os.environ.get("CELLAR_LARGE_VERBOSE")
 
 TIMEOUT = 0.4   # seconds that a statement is given
 # Processor seconds of the server, behind its end, by which it has answered: the machine may be busy.
-LATE = 2.0
+# Pages of memory count too, which cost more on a busy one.
+LATE = 3.0
 # One call of a library that cannot be interrupted: a match of a regular expression, the collation's
 # comparison, a normalisation.
 UNINTERRUPTIBLE = re.compile(r"regexp|~|similar|substring|normal|COLLATE")
