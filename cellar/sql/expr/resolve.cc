@@ -639,6 +639,11 @@ Result<ResolvedAggregate> ResolveAggregate(std::string_view name, std::span<cons
   ResolvedAggregate out;
   out.arg_types = std::move(resolved.arg_types);
   out.result = resolved.result;
+  if (name == "array_agg" && !out.result.array && IsArrayLike(out.result)) {
+    // An array of vectors would be a vector of two dimensions, which there are none of.
+    return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch, "array is not a valid {}",
+                    FormatType(out.result));
+  }
   for (const AggregateSpec* aggregate : named) {
     if (aggregate->args == best->args) out.spec = aggregate;
   }
