@@ -43,7 +43,7 @@ void Session::Impl::KeepAccount(Statement* of) {
   if (trim) ::malloc_trim(0);
 }
 
-void Session::Impl::FailOutOfMemory() {
+void Session::Impl::FailThrown() {
   // Undoing takes little, and there is more memory now.
   (void)CatchOutOfMemory([this] {
     Fail();

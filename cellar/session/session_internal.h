@@ -15,6 +15,7 @@
 
 #include "cellar/base/arena.h"
 #include "cellar/base/cancel.h"
+#include "cellar/base/interrupt.h"
 #include "cellar/base/memory_account.h"
 #include "cellar/catalog/catalog.h"
 #include "cellar/kv/engine.h"
@@ -243,19 +244,23 @@ struct Session::Impl : public sql::SessionFunctions,
 
   // memory.cc
   // ---------------------------------------------------------------------------------------------
-  // Runs a client's call in the account of the running statement. 53200 when that, or the system,
-  // has no more memory: what was thrown ends here, and the transaction has failed as after any
+  // Runs a client's call in the account of the running statement, listening to the session's token.
+  // 53200 when that, or the system, has no more memory, 57014 and its kin when work that has no
+  // context was interrupted: what was thrown ends here, and the transaction has failed as after any
   // error. Calls nest, as a program's callback may run another statement.
   template <typename F>
   auto Guarded(F&& body) -> decltype(body()) {
     bool ended = false;
     auto outcome = CatchOutOfMemory([&]() -> decltype(body()) {
-      const MemoryScope scope(AccountOf(statement));
-      auto result = body();
-      ended = true;
-      return result;
+      return CatchInterrupted([&]() -> decltype(body()) {
+        const MemoryScope scope(AccountOf(statement));
+        const InterruptScope interrupt(&cancel);
+        auto result = body();
+        ended = true;
+        return result;
+      });
     });
-    if (!ended) FailOutOfMemory();
+    if (!ended) FailThrown();
     return outcome;
   }
   // The account of a statement of this session, made when it has none. Throws OutOfMemory.
@@ -263,7 +268,7 @@ struct Session::Impl : public sql::SessionFunctions,
   // The statement stops working, or ends. An account that nothing is charged to any more is kept
   // for the next one.
   void KeepAccount(Statement* of);
-  void FailOutOfMemory();
+  void FailThrown();
   MemoryAccountPtr memory;        // all that the session's statements hold
   MemoryAccountPtr idle_account;  // a statement's, that is free
 

@@ -597,7 +597,7 @@ void Settings::Refresh(const std::string& key) {
   } else if (key == "extra_float_digits") {
     format_.extra_float_digits = static_cast<int>(GetInt(key));
   } else if (key == "timezone") {
-    time_zone_ = TimeZone::Find(value);
+    time_zone_ = TimeZone::FindForSetting(value);
     format_.time_zone = time_zone_.get();
   }
 }

@@ -158,6 +158,7 @@ Status Session::Impl::Commit(ResultSink* sink) {
     at = portals.erase(at);
   }
   ForgetRoleChanges();
+  const InterruptScope deaf(nullptr);  // what has begun to commit is seen through
   std::unique_ptr<TransactionState> ending = std::move(transaction);
   in_block = false;
   failed = false;
@@ -237,6 +238,7 @@ void Session::Impl::Rollback() {
 
 void Session::Impl::Fail() {
   const MemoryScope unlimited(nullptr);  // undoing is not refused
+  const InterruptScope deaf(nullptr);    // nor interrupted
   if (!in_block) {
     Rollback();
     return;

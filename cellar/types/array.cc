@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cellar/base/check.h"
+#include "cellar/base/interrupt.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/types/value_size.h"
 
@@ -57,6 +58,7 @@ std::string_view Build(std::span<const Datum> elements, Physical physical,
     uint32_t end = 0;
     for (size_t i = 0; i < count; ++i) {
       if (!elements[i].is_null() && !elements[i].bytes().empty()) {
+        PollBytes(elements[i].bytes().size());
         std::memcpy(bytes + end, elements[i].bytes().data(), elements[i].bytes().size());
         end += static_cast<uint32_t>(elements[i].bytes().size());
       }
@@ -168,6 +170,7 @@ Datum ArrayView::At(std::span<const int64_t> subscripts) const {
 }
 
 Status ArrayBuilder::TryAdd(Datum element) {
+  PollSteps();
   const bool bytes = PhysicalOf(element_) == Physical::kBytes;
   const size_t more = bytes && !element.is_null() ? element.bytes().size() : 0;
   // An element counts as what it takes here, which is more than it takes in the array.
@@ -254,6 +257,7 @@ int CompareArrays(std::string_view a, std::string_view b, Type element) {
   ArrayView left(a, element), right(b, element);
   const size_t common = std::min(left.size(), right.size());
   for (size_t i = 0; i < common; ++i) {
+    PollSteps();
     const bool left_null = left.IsNull(i), right_null = right.IsNull(i);
     if (left_null || right_null) {
       if (left_null && right_null) continue;
@@ -262,6 +266,10 @@ int CompareArrays(std::string_view a, std::string_view b, Type element) {
     const int order = CompareDatums(left.Get(i), right.Get(i), element);
     if (order != 0) return order;
   }
+  return CompareArrayShapes(left, right);
+}
+
+int CompareArrayShapes(const ArrayView& left, const ArrayView& right) {
   if (left.size() != right.size()) return left.size() < right.size() ? -1 : 1;
   if (left.dimensions() != right.dimensions()) {
     return left.dimensions() < right.dimensions() ? -1 : 1;
@@ -278,7 +286,10 @@ int CompareArrays(std::string_view a, std::string_view b, Type element) {
 uint64_t HashArray(std::string_view bytes, Type element) {
   ArrayView view(bytes, element);
   uint64_t hash = 1;
-  for (size_t i = 0; i < view.size(); ++i) hash = hash * 31 + HashDatum(view.Get(i), element);
+  for (size_t i = 0; i < view.size(); ++i) {
+    PollSteps();
+    hash = hash * 31 + HashDatum(view.Get(i), element);
+  }
   return hash;
 }
 

@@ -137,6 +137,8 @@ Result<std::string_view> AccumulateArray(std::span<const Datum> values, Type typ
 // Element by element, then by number of elements, dimensions and bounds, as PostgreSQL's array_cmp
 // (NULL elements are greatest and equal).
 int CompareArrays(std::string_view a, std::string_view b, Type element);
+// What decides where the elements that both have are equal.
+int CompareArrayShapes(const ArrayView& a, const ArrayView& b);
 uint64_t HashArray(std::string_view bytes, Type element);
 
 // a || b, and with an element at either end. Errors: 2202E "cannot concatenate incompatible

@@ -1,6 +1,7 @@
 // Arrays as text ('{1,2,NULL,"a b"}') and in PostgreSQL's binary form.
 #include <algorithm>
 
+#include "cellar/base/interrupt.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/types/array.h"
 
@@ -204,6 +205,7 @@ class ArrayReader {
   Status ReadQuoted() {
     std::string value;
     for (++at_; !AtEnd() && text_[at_] != '"'; ++at_) {
+      PollSteps();
       if (text_[at_] == '\\' && ++at_ == text_.size()) break;
       value.push_back(text_[at_]);
     }
@@ -217,6 +219,7 @@ class ArrayReader {
   }
 
   Status AddElement(std::string_view value) {
+    PollBytes(value.size());
     if (builder_.size() >= kMaxArrayElements) {
       return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
                       "array size exceeds the maximum allowed ({})", kMaxArrayElements);
@@ -287,14 +290,17 @@ class ArrayWriter {
     }
     const size_t start = out_->size();
     AppendDatumText(view_.Get(i), element_, settings_, out_);
+    PollBytes(out_->size() - start);
     if (!NeedsQuotes(std::string_view(*out_).substr(start))) return;
     const std::string plain = out_->substr(start);
     out_->resize(start);
     out_->push_back('"');
-    for (char c : plain) {
-      if (c == '"' || c == '\\') out_->push_back('\\');
-      out_->push_back(c);
-    }
+    InPieces(plain, [&](std::string_view piece) {
+      for (char c : piece) {
+        if (c == '"' || c == '\\') out_->push_back('\\');
+        out_->push_back(c);
+      }
+    });
     out_->push_back('"');
   }
 
@@ -347,6 +353,7 @@ void AppendArrayBinary(std::string_view bytes, Type element, std::string* out) {
   for (size_t i = 0; i < view.size(); ++i) {
     const size_t length_at = out->size();
     AppendBigEndian(UINT32_MAX, out);
+    PollSteps();
     if (view.IsNull(i)) continue;
     AppendDatumBinary(view.Get(i), element, out);
     const auto length = static_cast<uint32_t>(out->size() - length_at - 4);

@@ -113,7 +113,7 @@ int DaysInMonth(int64_t year, int month) {
 Civil CivilFromTimestamp(int64_t micros) {
   Civil civil;
   const int64_t days = internal::FloorDiv(micros, kMicrosPerDay);
-  int64_t rest = micros - days * kMicrosPerDay;
+  const int64_t rest = WrapToDay(micros);  // the product of days may be beyond 64 bits
   CivilFromDays(days, &civil.year, &civil.month, &civil.day);
   internal::SetTimeOfDay(rest, &civil);
   return civil;

@@ -212,6 +212,9 @@ Status DateTimeError(DateTimeFailure failure, std::string_view text, std::string
                       "interval field value out of range: \"{}\"", text);
     case DateTimeFailure::kZoneOverflow:
       return SqlError(Code::kInvalid, "22009", "time zone displacement out of range: \"{}\"", text);
+    case DateTimeFailure::kUnknownZone:
+      return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                      "time zone \"{}\" not recognized", text);
     case DateTimeFailure::kBadFormat: break;
   }
   return SqlError(Code::kInvalid, sqlstate::kInvalidDatetimeFormat,

@@ -69,6 +69,7 @@ enum class DateTimeFailure : uint8_t {
   kMonthDayOverflow,  // a different DateStyle may help
   kIntervalOverflow,
   kZoneOverflow,
+  kUnknownZone,  // the text is its name
 };
 Status DateTimeError(DateTimeFailure failure, std::string_view text, std::string_view type);
 

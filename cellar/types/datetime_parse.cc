@@ -46,6 +46,10 @@ class Decoder {
   const Civil& civil() const { return civil_; }
   int seconds_east() const { return seconds_east_; }
   bool is_now() const { return is_now_; }
+  // Of `text`, which did not decode.
+  Status Error(DateTimeFailure failure, std::string_view text, std::string_view type) const {
+    return DateTimeError(failure, unknown_zone_.empty() ? text : unknown_zone_, type);
+  }
 
  private:
   DateTimeFailure DecodeField(std::span<const DateTimeFieldText> fields, size_t i, uint32_t* mask);
@@ -77,6 +81,7 @@ class Decoder {
   int seconds_east_ = 0;
   bool daylight_modifier_ = false;
   std::shared_ptr<const TimeZone> named_zone_;
+  std::string unknown_zone_;
   bool text_month_ = false;
   bool two_digit_year_ = false;
   bool julian_ = false;
@@ -451,7 +456,10 @@ DateTimeFailure Decoder::DecodeDateLike(std::span<const DateTimeFieldText> field
     return failure;
   }
   named_zone_ = TimeZone::Find(text);
-  if (named_zone_ == nullptr) return DateTimeFailure::kBadFormat;
+  if (named_zone_ == nullptr) {
+    unknown_zone_ = text;
+    return DateTimeFailure::kUnknownZone;
+  }
   *mask = kZonePart;
   return DateTimeFailure::kNone;
 }
@@ -693,7 +701,7 @@ Result<int64_t> ParseAnyTimestamp(std::string_view text, bool with_zone, int pre
   Decoder decoder(settings);
   const DateTimeFailure failure = DecodeText(text, false, &decoder);
   if (failure != DateTimeFailure::kNone) {
-    return DateTimeError(failure, text, with_zone ? "timestamp with time zone" : "timestamp");
+    return decoder.Error(failure, text, with_zone ? "timestamp with time zone" : "timestamp");
   }
   switch (decoder.special()) {
     case Special::kEpoch: return kEpoch;
@@ -717,7 +725,7 @@ Result<int64_t> ParseDate(std::string_view text, const FormatSettings& settings)
   if (text.size() == 10 && TakeIsoDate(text, &days)) return days;
   Decoder decoder(settings);
   const DateTimeFailure failure = DecodeText(text, false, &decoder);
-  if (failure != DateTimeFailure::kNone) return DateTimeError(failure, text, "date");
+  if (failure != DateTimeFailure::kNone) return decoder.Error(failure, text, "date");
   switch (decoder.special()) {
     case Special::kEpoch: return -kUnixEpochDays;
     case Special::kInfinity: return kDateInfinity;
@@ -737,7 +745,7 @@ Result<int64_t> ParseTime(std::string_view text, int precision, const FormatSett
   if (TakeIsoTime(&rest, &micros) && rest.empty()) return RoundMicros(micros, precision);
   Decoder decoder(settings);
   const DateTimeFailure failure = DecodeText(text, true, &decoder);
-  if (failure != DateTimeFailure::kNone) return DateTimeError(failure, text, "time");
+  if (failure != DateTimeFailure::kNone) return decoder.Error(failure, text, "time");
   return RoundMicros(internal::TimeOfDay(decoder.civil()), precision);
 }
 
@@ -745,7 +753,7 @@ Result<TimeTz> ParseTimeTz(std::string_view text, int precision, const FormatSet
   Decoder decoder(settings);
   const DateTimeFailure failure = DecodeText(text, true, &decoder);
   if (failure != DateTimeFailure::kNone) {
-    return DateTimeError(failure, text, "time with time zone");
+    return decoder.Error(failure, text, "time with time zone");
   }
   return TimeTz{RoundMicros(internal::TimeOfDay(decoder.civil()), precision),
                 -decoder.seconds_east()};

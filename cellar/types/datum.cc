@@ -90,8 +90,14 @@ int CompareDatums(Datum a, Datum b, Type type) {
     case TypeId::kNumeric: return numeric::Compare(a.bytes(), b.bytes());
     case TypeId::kInterval: return CompareIntervals(IntervalOf(a), IntervalOf(b));
     case TypeId::kTimetz: return CompareTimeTz(TimeTzOf(a), TimeTzOf(b));
-    case TypeId::kInt2vector:
-    case TypeId::kOidvector: return CompareArrays(a.bytes(), b.bytes(), ElementTypeOf(type));
+    case TypeId::kOidvector: {
+      // The shorter one first, whatever it holds.
+      const size_t left = ArrayView(a.bytes(), ElementTypeOf(type)).size();
+      const size_t right = ArrayView(b.bytes(), ElementTypeOf(type)).size();
+      if (left != right) return left < right ? -1 : 1;
+      return CompareArrays(a.bytes(), b.bytes(), ElementTypeOf(type));
+    }
+    case TypeId::kInt2vector: return CompareArrays(a.bytes(), b.bytes(), ElementTypeOf(type));
     case TypeId::kJsonb: return CompareJsonb(a.bytes(), b.bytes());
     case TypeId::kRecord: {
       Result<int> order = CompareRecords(a.bytes(), b.bytes());

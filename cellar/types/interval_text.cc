@@ -1,6 +1,7 @@
 // Reading intervals (PostgreSQL's, the SQL standard's and ISO 8601's forms) and printing them in
 // four styles.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
@@ -219,7 +220,10 @@ DateTimeFailure AddClock(std::string_view text, int range, int64_t* micros) {
   if (!TakeInteger(&text, &hours, &overflow)) return DateTimeFailure::kBadFormat;
   if (text.empty() || text[0] != ':') return DateTimeFailure::kBadFormat;
   text.remove_prefix(1);
-  if (!TakeInteger(&text, &minutes, &overflow)) return DateTimeFailure::kBadFormat;
+  const auto take_or_zero = [&overflow, &text](int64_t* value) {  // "4:" has no minutes
+    if (!TakeInteger(&text, value, &overflow)) *value = 0;
+  };
+  take_or_zero(&minutes);
   if (text.empty()) {
     if (range == (kMinuteBit | kSecondBit)) {
       seconds = minutes;
@@ -234,7 +238,7 @@ DateTimeFailure AddClock(std::string_view text, int range, int64_t* micros) {
   } else {
     if (text[0] != ':') return DateTimeFailure::kBadFormat;
     text.remove_prefix(1);
-    if (!TakeInteger(&text, &seconds, &overflow)) return DateTimeFailure::kBadFormat;
+    take_or_zero(&seconds);
     if (!text.empty() && (text[0] != '.' || !internal::ParseFractionMicros(text, &fraction))) {
       return DateTimeFailure::kBadFormat;
     }
@@ -496,23 +500,20 @@ class Iso8601Reader {
     *value = 0;
     *fraction = 0;
     if (text_.empty()) return DateTimeFailure::kBadFormat;
-    const bool negative = text_[0] == '-';
-    bool overflow = false;
-    const size_t sign = negative || text_[0] == '+' ? 1 : 0;
-    if (text_.size() > sign && text_[sign] == '.')
-      text_.remove_prefix(sign);
-    else if (!TakeInteger(&text_, value, &overflow))
+    // As C reads a double, exponents and all; it begins with a digit, a minus or a point.
+    if (text_[0] != '-' && text_[0] != '.' && (text_[0] < '0' || text_[0] > '9')) {
       return DateTimeFailure::kBadFormat;
-    if (overflow) return DateTimeFailure::kFieldOverflow;
-    if (!text_.empty() && text_[0] == '.') {
-      size_t end = 1;
-      while (end < text_.size() && text_[end] >= '0' && text_[end] <= '9') ++end;
-      if (!internal::ParseFraction(text_.substr(0, end), fraction)) {
-        return DateTimeFailure::kBadFormat;
-      }
-      if (negative) *fraction = -*fraction;
-      text_.remove_prefix(end);
     }
+    double number = 0;
+    const auto read = std::from_chars(text_.data(), text_.data() + text_.size(), number);
+    if (read.ec == std::errc::invalid_argument) return DateTimeFailure::kBadFormat;
+    constexpr double kMost = 1e15;  // as far as a double's whole numbers and their parts go
+    if (read.ec != std::errc()) return DateTimeFailure::kBadFormat;
+    if (!(number >= -kMost && number <= kMost)) return DateTimeFailure::kFieldOverflow;
+    const double whole = std::trunc(number);
+    *value = static_cast<int64_t>(whole);
+    *fraction = number - whole;
+    text_.remove_prefix(static_cast<size_t>(read.ptr - text_.data()));
     return DateTimeFailure::kNone;
   }
 

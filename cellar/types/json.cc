@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cellar/base/interrupt.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/types/numeric.h"
 
@@ -59,8 +60,10 @@ int32_t ReadHex4(std::string_view text, size_t at) {
 // Appends the characters of a valid literal (with quotes). Errors: \u0000, broken surrogate pairs.
 Status Unescape(std::string_view literal, std::string* out) {
   std::string_view body = literal.substr(1, literal.size() - 2);
+  PollBytes(body.size());
   size_t i = 0;
   while (i < body.size()) {
+    PollSteps();
     const size_t slash = body.find('\\', i);
     if (slash == std::string_view::npos) {
       out->append(body.substr(i));
@@ -161,6 +164,7 @@ class Reader {
   }
 
   Status ReadValue(int depth, std::string* normal) {
+    PollSteps();
     SkipSpaces();
     if (depth > kMaxJsonDepth) {
       return SqlError(Code::kLimit, sqlstate::kStatementTooComplex, "stack depth limit exceeded");
@@ -244,6 +248,7 @@ class Reader {
     if (AtEnd()) return JsonError(fmt::format("Token \"{}\" is invalid.", text_.substr(first)));
     ++at_;
     *literal = text_.substr(first, at_ - first);
+    PollBytes(literal->size());
     return Status();
   }
 
@@ -292,6 +297,7 @@ class Reader {
       ++at_;
       if (normal != nullptr) CELLAR_TRY(Unescape(literal, &member.key));
       CELLAR_TRY(ReadValue(depth + 1, normal == nullptr ? nullptr : &member.value));
+      PollBytes(member.value.size());  // each level of nesting copies it once more
       members.push_back(std::move(member));
       SkipSpaces();
       if (!AtEnd() && text_[at_] == '}') break;
@@ -306,6 +312,7 @@ class Reader {
   // Sorted by key length, then bytes; of equal keys the last.
   static void WriteMembers(std::vector<Member>* members, std::string* normal) {
     std::sort(members->begin(), members->end(), [](const Member& a, const Member& b) {
+      PollSteps();
       if (a.key.size() != b.key.size()) return a.key.size() < b.key.size();
       const int order = a.key.compare(b.key);
       return order != 0 ? order < 0 : a.order < b.order;
@@ -314,6 +321,7 @@ class Reader {
     bool first = true;
     for (size_t i = 0; i < members->size(); ++i) {
       const Member& member = (*members)[i];
+      PollBytes(member.value.size());
       if (i + 1 < members->size() && (*members)[i + 1].key == member.key) continue;
       if (!first) normal->append(", ");
       first = false;
@@ -345,8 +353,15 @@ size_t StringEnd(std::string_view text, size_t at) {
 
 // The end of the value that starts at `at`.
 size_t ValueEnd(std::string_view text, size_t at) {
+  constexpr size_t kPollBytes = 64 << 10;
   int depth = 0;
+  size_t polled = at;
+  PollSteps();
   while (at < text.size()) {
+    if (at - polled >= kPollBytes) {
+      PollBytes(at - polled);
+      polled = at;
+    }
     const char c = text[at];
     if (c == '"') {
       at = StringEnd(text, at);
@@ -392,6 +407,7 @@ int RankOf(JsonType type) {
 }
 
 int CompareStrings(std::string_view a, std::string_view b) {
+  PollBytes(a.size() + b.size());
   std::string left, right;
   AppendJsonUnescaped(a, &left);
   AppendJsonUnescaped(b, &right);
@@ -435,7 +451,9 @@ void HashValue(std::string_view text, uint64_t* hash) {
   };
   auto mix_bytes = [&mix](std::string_view bytes) {
     mix(bytes.size());
-    for (char c : bytes) mix(static_cast<uint8_t>(c));
+    InPieces(bytes, [&mix](std::string_view piece) {
+      for (char c : piece) mix(static_cast<uint8_t>(c));
+    });
   };
   const JsonType type = JsonTypeOf(text);
   mix(static_cast<uint64_t>(RankOf(type)));
@@ -578,6 +596,7 @@ void AppendJsonUnescaped(std::string_view literal, std::string* out) {
 }
 
 void AppendJsonString(std::string_view value, std::string* out) {
+  PollBytes(value.size());
   out->push_back('"');
   size_t plain = 0;
   for (size_t i = 0; i < value.size(); ++i) {

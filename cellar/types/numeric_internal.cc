@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "cellar/base/interrupt.h"
 #include "cellar/base/sqlstate.h"
 
 namespace cellar::numeric {
@@ -81,6 +82,8 @@ Big ToBig(std::string_view n) {
   std::memcpy(&scale, n.data() + 2, 2);
   out.scale = scale;
   if (n.size() == 4) return out;
+  // What is done with tens of thousands of digits takes milliseconds: it is a step for each byte.
+  PollSteps(n.size());
   const auto* begin = reinterpret_cast<const uint8_t*>(n.data() + 4);
   boost::multiprecision::import_bits(out.unscaled, begin, begin + n.size() - 4, 8, false);
   if (n[1] != 0) out.unscaled = -out.unscaled;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cellar/base/interrupt.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/types/numeric.h"
 #include "cellar/types/numeric_internal.h"
@@ -105,6 +106,12 @@ BigInt FromFixed(const BigInt& fixed, unsigned bits, int scale) {
   return (scaled + half) >> bits;
 }
 
+// Before a product of two numbers of so many bits.
+void PollProduct(unsigned bits) {
+  const size_t limbs = bits / 64 + 1;
+  PollSteps(std::min<size_t>(limbs * limbs / 16 + 1, 10'000));
+}
+
 unsigned BitsFor(int digits) { return static_cast<unsigned>(digits * 3.3219281 + 32); }
 
 // e^x for x >= 0; the result has `bits` binary fractions, of which the last few are noise.
@@ -118,10 +125,14 @@ BigInt ExpFixed(const BigInt& x, unsigned bits) {
   BigInt sum = BigInt(1) << wide;
   BigInt term = sum;
   for (unsigned i = 1; term != 0; ++i) {
+    PollProduct(wide);
     term = ((term * reduced) >> wide) / i;
     sum += term;
   }
-  for (unsigned i = 0; i < halvings; ++i) sum = (sum * sum) >> wide;
+  for (unsigned i = 0; i < halvings; ++i) {
+    PollProduct(wide);
+    sum = (sum * sum) >> wide;
+  }
   return sum >> extra;
 }
 
@@ -131,6 +142,7 @@ BigInt TwiceAtanh(const BigInt& numerator, const BigInt& denominator, unsigned b
   BigInt square = (z * z) >> bits;
   BigInt power = z, sum = z;
   for (unsigned i = 3; power != 0; i += 2) {
+    PollProduct(bits);
     // A negative number shifts towards minus infinity and would never become 0.
     power = power < 0 ? -BigInt((-power * square) >> bits) : BigInt((power * square) >> bits);
     sum += power / i;
@@ -256,6 +268,7 @@ Result<std::string_view> PowerInt(const Big& base, int exponent, Arena* arena) {
     *value_scale -= drop;
   };
   for (unsigned rest = magnitude; rest != 0; rest >>= 1) {
+    PollProduct(static_cast<unsigned>(keep) * 4);
     if (rest & 1) {
       result *= square.unscaled;
       result_scale += square_scale;
@@ -532,7 +545,8 @@ Result<std::string_view> Power(std::string_view base, std::string_view exponent,
   bool odd = false;
   if (integral) {
     BigInt whole = big_exponent.unscaled / BigPow10(big_exponent.scale);
-    if (abs(whole) <= std::numeric_limits<int32_t>::max()) {
+    if (whole <= std::numeric_limits<int32_t>::max() &&
+        whole >= std::numeric_limits<int32_t>::min()) {
       return PowerInt(big_base, static_cast<int>(whole), arena);
     }
     odd = (abs(whole) & 1) == 1;
@@ -569,7 +583,10 @@ Result<std::string_view> Factorial(int64_t n, Arena* arena) {
   }
   if (n > 32177) return internal::OverflowError();
   BigInt product = 1;
-  for (int64_t i = 2; i <= n; ++i) product *= static_cast<uint64_t>(i);
+  for (int64_t i = 2; i <= n; ++i) {
+    PollSteps(static_cast<size_t>(i) / 16);  // limbs of the product
+    product *= static_cast<uint64_t>(i);
+  }
   return Encode(product, 0, arena);
 }
 

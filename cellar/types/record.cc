@@ -5,7 +5,9 @@
 #include <cstring>
 #include <random>
 
+#include "cellar/base/interrupt.h"
 #include "cellar/base/sqlstate.h"
+#include "cellar/types/array.h"
 #include "cellar/types/value_size.h"
 
 namespace cellar {
@@ -153,17 +155,25 @@ void AppendRecordText(std::string_view record, const FormatSettings& settings, s
     if (field.value.is_null()) continue;
     text.clear();
     AppendDatumText(field.value, field.type, inner, &text);
-    if (out->size() > inner.max_text_bytes) return;
+    PollBytes(text.size());
+    if (out->size() + text.size() > inner.max_text_bytes) {
+      // What is too long without quotes gets none: levels of nesting cost a copy each.
+      out->append(text, 0, inner.max_text_bytes - std::min(inner.max_text_bytes, out->size()) + 1);
+      return;
+    }
     if (!NeedsQuotes(text)) {
       *out += text;
       continue;
     }
     *out += '"';
-    for (char c : text) {
-      if (c == '"' || c == '\\') *out += c;
-      *out += c;
+    InPieces(text, [&](std::string_view piece) {
       if (out->size() > inner.max_text_bytes) return;
-    }
+      for (char c : piece) {
+        if (c == '"' || c == '\\') *out += c;
+        *out += c;
+      }
+    });
+    if (out->size() > inner.max_text_bytes) return;
     *out += '"';
   }
   *out += ')';
@@ -180,7 +190,8 @@ Result<int> CompareRecords(std::string_view a, std::string_view b) {
     const bool null_left = left[i].value.is_null(), null_right = right[i].value.is_null();
     if (null_left && null_right) continue;
     if (null_left != null_right) return null_left ? 1 : -1;
-    int order = CompareDatums(left[i].value, right[i].value, left[i].type);
+    CELLAR_TRY_ASSIGN(const int order,
+                      CompareWithRecords(left[i].value, right[i].value, left[i].type));
     if (order != 0) return order;
   }
   if (left.size() != right.size()) {
@@ -188,6 +199,21 @@ Result<int> CompareRecords(std::string_view a, std::string_view b) {
                     "cannot compare record types with different numbers of columns");
   }
   return 0;
+}
+
+Result<int> CompareWithRecords(Datum a, Datum b, Type type) {
+  if (type.id != TypeId::kRecord) return CompareDatums(a, b, type);
+  if (!type.array) return CompareRecords(a.bytes(), b.bytes());
+  const ArrayView left(a.bytes(), ElementTypeOf(type)), right(b.bytes(), ElementTypeOf(type));
+  for (size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+    PollSteps();
+    const bool null_left = left.IsNull(i), null_right = right.IsNull(i);
+    if (null_left && null_right) continue;
+    if (null_left != null_right) return null_left ? 1 : -1;
+    CELLAR_TRY_ASSIGN(const int order, CompareRecords(left.Get(i).bytes(), right.Get(i).bytes()));
+    if (order != 0) return order;
+  }
+  return CompareArrayShapes(left, right);
 }
 
 uint64_t HashRecord(std::string_view record) {

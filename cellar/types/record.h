@@ -36,6 +36,8 @@ void AppendRecordText(std::string_view record, const FormatSettings& settings, s
 // Column by column; NULLs are greatest and equal. Errors: 42804 when types or numbers of columns
 // differ.
 Result<int> CompareRecords(std::string_view a, std::string_view b);
+// CompareDatums of a type that may hold records, with those errors.
+Result<int> CompareWithRecords(Datum a, Datum b, Type type);
 // Records that are equal under CompareRecords have the same hash.
 uint64_t HashRecord(std::string_view record);
 // record_send: number of fields, then per field type oid, length (-1 is NULL) and the field's own

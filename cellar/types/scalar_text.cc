@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "cellar/base/interrupt.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/types/value_size.h"
 
@@ -282,7 +283,9 @@ Result<std::string_view> ParseBytea(std::string_view text, Arena* arena) {
     char* out = arena->Allocate(text.size() / 2);
     size_t size = 0;
     int high = -1;
-    for (char c : text.substr(2)) {
+    for (size_t i = 2; i < text.size(); ++i) {
+      PollSteps();
+      const char c = text[i];
       if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
         if (high >= 0) break;  // blanks only between pairs
         continue;
@@ -310,6 +313,7 @@ Result<std::string_view> ParseBytea(std::string_view text, Arena* arena) {
   char* out = arena->Allocate(text.size());
   size_t size = 0;
   for (size_t i = 0; i < text.size(); ++i) {
+    PollSteps();
     if (text[i] != '\\') {
       out[size++] = text[i];
       continue;
@@ -391,13 +395,16 @@ void AppendBytea(std::string_view bytes, ByteaOutput form, std::string* out) {
     char* p = out->data() + start;
     *p++ = '\\';
     *p++ = 'x';
-    for (char c : bytes) {
-      *p++ = kHex[static_cast<uint8_t>(c) >> 4];
-      *p++ = kHex[c & 15];
-    }
+    InPieces(bytes, [&p](std::string_view piece) {
+      for (char c : piece) {
+        *p++ = kHex[static_cast<uint8_t>(c) >> 4];
+        *p++ = kHex[c & 15];
+      }
+    });
     return;
   }
   for (char c : bytes) {
+    PollSteps();
     const auto byte = static_cast<uint8_t>(c);
     if (byte == '\\') {
       out->append("\\\\");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cellar/base/interrupt.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/types/array.h"
 #include "cellar/types/datetime.h"
@@ -26,6 +27,7 @@ Status InvalidEncoding(std::string_view text) {
   size_t i = 0;
   size_t length = 1;
   while (i < text.size()) {
+    PollSteps();
     const auto c = static_cast<uint8_t>(text[i]);
     length = c < 0x80 ? 1 : c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
     if (c == 0 || i + length > text.size() || !simdjson::validate_utf8(text.data() + i, length)) {
@@ -247,6 +249,7 @@ void AppendDatumText(Datum value, Type type, const FormatSettings& settings, std
     case TypeId::kOidvector: {
       ArrayView view(value.bytes(), ElementTypeOf(type));
       for (size_t i = 0; i < view.size(); ++i) {
+        PollSteps();
         if (i > 0) out->push_back(' ');
         AppendInteger(view.Get(i).int_value(), out);
       }
@@ -277,7 +280,7 @@ Result<Datum> ApplyModifier(Datum value, Type type, bool explicit_cast, Arena* a
     }
     for (size_t i = 0; i < view.size(); ++i) {
       CELLAR_TRY_ASSIGN(Datum datum, ApplyModifier(view.Get(i), element, explicit_cast, arena));
-      builder.Add(datum);
+      CELLAR_TRY(builder.TryAdd(datum));
     }
     return Datum::Bytes(builder.Finish(lengths, bounds, arena));
   }

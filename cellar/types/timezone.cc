@@ -17,11 +17,13 @@ namespace cellar {
 namespace {
 
 constexpr char kZoneDirectory[] = "/usr/share/zoneinfo";
-constexpr size_t kMaxZoneNameBytes = 64;
+constexpr size_t kMaxZoneNameBytes = 255;
 constexpr size_t kMaxZoneFileBytes = 256 << 10;
 constexpr size_t kMaxCachedZones = 1024;
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+char Upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; }
 std::string ToLower(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = Lower(c);
@@ -63,7 +65,8 @@ struct PosixRule {
   RuleDate start, end;  // of daylight-saving time
 };
 
-// Reads "CET-1CEST,M3.5.0,M10.5.0/3".
+// Reads "CET-1CEST,M3.5.0,M10.5.0/3". As PostgreSQL has it a name may hold whatever is neither
+// digit, sign nor comma, the standard one may be empty, and a semicolon may begin the rules.
 class PosixReader {
  public:
   explicit PosixReader(std::string_view text) : text_(text) {}
@@ -75,13 +78,15 @@ class PosixReader {
     out->daylight.is_dst = true;
     if (!ReadName(&out->daylight.abbreviation) || out->daylight.abbreviation.empty()) return false;
     out->daylight.offset = out->standard.offset + 3600;
-    if (!AtEnd() && text_[at_] != ',' && !ReadOffset(&out->daylight.offset)) return false;
+    if (!AtEnd() && text_[at_] != ',' && text_[at_] != ';' && !ReadOffset(&out->daylight.offset))
+      return false;
     if (AtEnd()) {  // the rule of the United States
       out->start = {RuleDate::kMonthWeekDay, 3, 2, 0, 7200};
       out->end = {RuleDate::kMonthWeekDay, 11, 1, 0, 7200};
       return true;
     }
-    return Take(',') && ReadDate(&out->start) && Take(',') && ReadDate(&out->end) && AtEnd();
+    return (Take(',') || Take(';')) && ReadDate(&out->start) && Take(',') && ReadDate(&out->end) &&
+           AtEnd();
   }
 
  private:
@@ -100,14 +105,17 @@ class PosixReader {
       at_ = end + 1;
       return true;
     }
-    while (!AtEnd() && ((Lower(text_[at_]) >= 'a' && Lower(text_[at_]) <= 'z'))) ++at_;
+    while (!AtEnd() && !IsDigit(text_[at_]) && text_[at_] != ',' && text_[at_] != '-' &&
+           text_[at_] != '+') {
+      ++at_;
+    }
     *out = text_.substr(first, at_ - first);
     return true;
   }
   bool ReadNumber(int max, int* out) {
     const size_t first = at_;
     int value = 0;
-    while (!AtEnd() && text_[at_] >= '0' && text_[at_] <= '9' && at_ - first < 4) {
+    while (!AtEnd() && IsDigit(text_[at_]) && value <= max) {
       value = value * 10 + (text_[at_++] - '0');
     }
     *out = value;
@@ -121,7 +129,7 @@ class PosixReader {
     if (!ReadNumber(167, &hours)) return false;
     if (Take(':')) {
       if (!ReadNumber(59, &minutes)) return false;
-      if (Take(':') && !ReadNumber(59, &seconds)) return false;
+      if (Take(':') && !ReadNumber(60, &seconds)) return false;
     }
     *out = (hours * 60 + minutes) * 60 + seconds;
     if (negative) *out = -*out;
@@ -144,6 +152,7 @@ class PosixReader {
     } else {
       out->kind = Take('J') ? RuleDate::kJulianNoLeap : RuleDate::kZeroBased;
       if (!ReadNumber(365, &out->day)) return false;
+      if (out->kind == RuleDate::kJulianNoLeap && out->day < 1) return false;
     }
     out->time = 7200;
     return !Take('/') || ReadTime(&out->time);
@@ -292,12 +301,13 @@ class TimeZoneLoader {
   }
 
   static std::shared_ptr<const TimeZone> FromPosix(std::string_view text) {
-    auto zone = Make(std::string(text));
+    std::string name(text);
+    for (char& c : name) c = Upper(c);
+    auto zone = Make(name);
     zone->rep_ = std::make_unique<TimeZone::Rep>();
     zone->rep_->has_rule = true;
-    if (!PosixReader(text).Read(&zone->rep_->rule)) return nullptr;
-    PosixRule& rule = zone->rep_->rule;
-    if (rule.standard.abbreviation.empty()) rule.standard.abbreviation = text;
+    if (!PosixReader(name).Read(&zone->rep_->rule)) return nullptr;
+    const PosixRule& rule = zone->rep_->rule;
     zone->rep_->types.push_back(rule.standard);
     Simplify(zone.get());
     return zone;
@@ -435,7 +445,7 @@ std::shared_ptr<const TimeZone> TimeZone::FixedOffset(int seconds_east, std::str
 std::shared_ptr<const TimeZone> TimeZone::Find(std::string_view name) {
   const std::string lower = ToLower(name);
   std::string upper(name);
-  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  for (char& c : upper) c = Upper(c);
   if (const auto* changing = internal::FindChangingAbbreviation(lower)) {
     // Without the zone's file the abbreviation has the offset of the other table, if it is there.
     if (auto zone = TimeZoneLoader::Named(upper, changing->zone)) return zone;
@@ -480,7 +490,9 @@ std::shared_ptr<const TimeZone> TimeZone::FindForSetting(std::string_view value)
       hours < 168) {
     return FixedOffset(static_cast<int>(hours * 3600), "");
   }
-  return TimeZoneLoader::Load(value);
+  std::shared_ptr<const TimeZone> zone = TimeZoneLoader::Load(value);
+  // A session's zone counts in minutes: PostgreSQL takes others for zones with leap seconds.
+  return zone != nullptr && zone->OffsetAt(0) % 60 == 0 ? zone : nullptr;
 }
 
 int TimeZone::OffsetAt(int64_t utc_micros) const {

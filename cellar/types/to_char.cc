@@ -94,10 +94,14 @@ class Writer {
         .WithHint("Intervals are not tied to specific calendar dates.");
   }
 
-  // Fractions keep their zeros under FM.
+  // Fractions keep their zeros under FM, and a sign takes the place of one.
   void Fraction(int64_t value, int width, PatternNode node) {
     node.fill_mode = false;
-    Number(value, width, node);
+    NumberWithSign(value, width, node);
+  }
+  // `width` counts the sign too.
+  void NumberWithSign(int64_t value, int width, const PatternNode& node) {
+    Number(value, width - (value < 0 ? 1 : 0), node);
   }
   // `width` counts digits; a sign comes on top.
   void Number(int64_t value, int width, const PatternNode& node) {
@@ -252,11 +256,11 @@ Status Writer::WriteWord(const PatternNode& node) {
     case kWordDayName:
     case kWordDayShort: return WriteCalendarName(node);
     case kWordMonthNumber: Number(m.month, 2, node); break;
-    case kWordDayOfYear: Number(m.day_of_year, 3, node); break;
+    case kWordDayOfYear: NumberWithSign(m.day_of_year, 3, node); break;
     case kWordIsoDayOfYear:
       Number(m.days - DaysFromIsoWeek(IsoWeekOf(m.days).year, 1) + 1, 3, node);
       break;
-    case kWordDayOfMonth: Number(m.day, 2, node); break;
+    case kWordDayOfMonth: NumberWithSign(m.day, 2, node); break;
     case kWordDayOfWeek:
       if (m.is_interval) return NotOfIntervals();
       Number(DayOfWeek(m.days) + 1, 1, node);
@@ -266,8 +270,7 @@ Status Writer::WriteWord(const PatternNode& node) {
       Number((DayOfWeek(m.days) + 6) % 7 + 1, 1, node);
       break;
     case kWordWeekOfYear: {
-      const int64_t week = (m.day_of_year - 1) / 7 + 1;
-      Number(week, week < 0 ? 1 : 2, node);  // an interval's sign counts as a place
+      NumberWithSign((m.day_of_year - 1) / 7 + 1, 2, node);
       break;
     }
     case kWordIsoWeek: Number(IsoWeekOf(m.days).week, 2, node); break;

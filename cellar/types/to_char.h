@@ -26,8 +26,11 @@ Result<int64_t> ToTimestampTz(std::string_view text, std::string_view pattern,
                               const TimeZone* zone);
 
 Status NumericToChar(std::string_view numeric, std::string_view pattern, std::string* out);
-Status Int64ToChar(int64_t value, std::string_view pattern, std::string* out);
-Status DoubleToChar(double value, std::string_view pattern, std::string* out);
+// `max` of the value's type: what V makes of it must fit. Errors: 22003.
+Status Int64ToChar(int64_t value, std::string_view pattern, std::string* out,
+                   int64_t max = INT64_MAX);
+// `digits` of the value's type: 15, or 6 of a float4.
+Status DoubleToChar(double value, std::string_view pattern, std::string* out, int digits = 15);
 Result<std::string_view> ToNumber(std::string_view text, std::string_view pattern, Arena* arena);
 
 }  // namespace cellar

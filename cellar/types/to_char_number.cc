@@ -200,6 +200,7 @@ class NumberWriter {
       d_.sign = Description::SignPlace::kNone;
       d_.pre = d_.post = blanks_ = 0;
       negative_ = false;
+      without_sign_ = true;
       return;
     }
     if (d_.plus || d_.minus) {
@@ -356,12 +357,17 @@ class NumberWriter {
           BlankUnlessFill();
         break;
       case kPlus:
-        if (!negative_)
+        if (!negative_ && !without_sign_)
           out_->push_back('+');
         else
           BlankUnlessFill();
         break;
-      case kPlusMinus: out_->push_back(negative_ ? '-' : '+'); break;
+      case kPlusMinus:
+        if (!without_sign_)
+          out_->push_back(negative_ ? '-' : '+');
+        else if (cut_at_ == kNone)
+          cut_at_ = out_->size();  // PostgreSQL writes a NUL there, which ends the text
+        break;
       default: break;
     }
   }
@@ -372,6 +378,7 @@ class NumberWriter {
   int blanks_;
   std::string* out_;
   bool sign_written_ = true;
+  bool without_sign_ = false;  // Roman numerals have neither
   bool digits_begun_ = false;  // the last digit place held one
   int places_ = 0;
   int place_ = 0;
@@ -485,7 +492,7 @@ class NumberReader {
     // A sign behind the last digit.
     if (d_.locale_sign && read && at_ + 1 < text_.size() && !IsDigitAt(at_ + 1)) {
       if (text_[at_ + 1] == '-' || text_[at_ + 1] == '+') sign_ = text_[++at_];
-    } else if (!read && !d_.locale_sign) {
+    } else if (!read && !d_.locale_sign && (d_.plus || d_.minus)) {
       if (text_[at_] == '-' || text_[at_] == '+') sign_ = text_[at_];
     }
   }
@@ -566,15 +573,32 @@ Status NumericToChar(std::string_view value, std::string_view pattern_text, std:
   return WriteFitted(pattern, d, std::move(text), negative, out);
 }
 
-Status Int64ToChar(int64_t value, std::string_view pattern, std::string* out) {
+Status Int64ToChar(int64_t value, std::string_view pattern, std::string* out, int64_t max) {
   Arena arena;
+  CELLAR_TRY_ASSIGN(const Pattern read, ReadPattern(pattern));
+  if (read.description.exponent && max == INT32_MAX) {
+    return DoubleToChar(static_cast<double>(value), pattern, out);
+  }
+  if (read.description.has_shift && !read.description.roman && !read.description.exponent) {
+    // The digits behind V are made in the number's own type.
+    int64_t factor = 1, product = 0;
+    bool fits = true;
+    for (int i = 0; i < read.description.shift && fits; ++i) {
+      fits = !__builtin_mul_overflow(factor, 10, &factor) && factor <= max;
+    }
+    fits = fits && !__builtin_mul_overflow(value, factor, &product) && product <= max &&
+           product >= -max - 1;
+    if (!fits) {
+      return SqlError(Code::kInvalid, sqlstate::kNumericValueOutOfRange, "{} out of range",
+                      max == INT32_MAX ? "integer" : "bigint");
+    }
+  }
   return NumericToChar(numeric::FromInt64(value, &arena), pattern, out);
 }
 
-Status DoubleToChar(double value, std::string_view pattern_text, std::string* out) {
+Status DoubleToChar(double value, std::string_view pattern_text, std::string* out, int digits) {
   CELLAR_TRY_ASSIGN(Pattern pattern, ReadPattern(pattern_text));
   Description d = pattern.description;
-  constexpr int kDoubleDigits = 15;
   if (d.roman) {
     return WriteRoman(pattern, std::fabs(value) < 1e9 ? static_cast<int64_t>(std::rint(value)) : 0,
                       out);
@@ -587,12 +611,14 @@ Status DoubleToChar(double value, std::string_view pattern_text, std::string* ou
     value *= std::pow(10.0, d.shift);
     d.pre += d.shift;
   }
-  // No more digits than a double has.
-  const int before = static_cast<int>(fmt::format("{:.0f}", std::fabs(value)).size());
-  if (before >= kDoubleDigits)
+  // No more digits than the type has.
+  const int before = std::isinf(value)
+                         ? 8  // "Infinity"
+                         : static_cast<int>(fmt::format("{:.0f}", std::fabs(value)).size());
+  if (before >= digits)
     d.post = 0;
-  else if (before + d.post > kDoubleDigits)
-    d.post = kDoubleDigits - before;
+  else if (before + d.post > digits)
+    d.post = digits - before;
   std::string text = fmt::format("{:.{}f}", value, d.post);
   if (std::isnan(value)) text = "NaN";
   if (std::isinf(value)) text = value < 0 ? "-Infinity" : "Infinity";
@@ -610,9 +636,17 @@ Result<std::string_view> ToNumber(std::string_view text, std::string_view patter
   int scale = 0;
   const std::string number = NumberReader(text, pattern).Read(&scale);
   CELLAR_TRY_ASSIGN(std::string_view value, numeric::Parse(number, arena));
-  CELLAR_TRY_ASSIGN(int32_t modifier,
-                    numeric::MakeModifier(std::clamp(d.pre + d.shift + scale, 1, 1000), scale));
-  CELLAR_TRY_ASSIGN(value, numeric::ApplyModifier(value, modifier, arena));
+  // As numeric(precision, scale) has it, of a precision that may be 0 or more than that type's.
+  CELLAR_TRY_ASSIGN(value, numeric::Round(value, scale, arena));
+  const int whole = d.pre + d.shift;
+  if (whole < 1000) {
+    CELLAR_TRY_ASSIGN(
+        const std::string_view limit,
+        numeric::Power(numeric::FromInt64(10, arena), numeric::FromInt64(whole, arena), arena));
+    if (numeric::Compare(numeric::Abs(value, arena), limit) >= 0) {
+      return SqlError(Code::kInvalid, sqlstate::kNumericValueOutOfRange, "numeric field overflow");
+    }
+  }
   if (d.has_shift) {
     CELLAR_TRY_ASSIGN(
         std::string_view factor,

@@ -39,7 +39,8 @@ struct Fields {
   int64_t day_of_week = 0, day = 0, day_of_year = 0, month = 0, week = 0, week_of_month = 0;
   int64_t year = 0, century = 0, julian = 0, millis = 0, micros = 0, year_digits = 4;
   int64_t zone_sign = 0, zone_hour = 0, zone_minute = 0;
-  int64_t pm = -1, bc = -1;
+  int64_t pm = 0, bc = 0;
+  int fraction_digits = 0;  // of the last FF1 to FF6
   bool clock12 = false, iso = false, gregorian = false;
 };
 
@@ -68,6 +69,21 @@ class Reader {
   }
 
   Status ReadWord(size_t i);
+  // As scanf's %d: blanks, then at most so many characters of sign and digits.
+  bool ScanNumber(size_t width, int64_t* value) {
+    SkipSpaces(false);
+    const size_t end = std::min(text_.size() - at_, width) + at_;
+    bool negative = false;
+    if (at_ < end && (text_[at_] == '-' || text_[at_] == '+')) negative = text_[at_++] == '-';
+    const size_t first = at_;
+    for (*value = 0; at_ < end && IsDigit(text_[at_]); ++at_) {
+      if (*value < INT32_MAX) *value = *value * 10 + (text_[at_] - '0');
+    }
+    if (negative) *value = -*value;
+    return at_ > first;
+  }
+  // TH is left out behind numbers; names do not look for it.
+  static bool TakesOrdinal(const PatternNode& node);
   bool NonDigitFollows(size_t i) const;
   Status ReadNumber(size_t i, int length, int64_t* field, int* used = nullptr);
   Status ReadFraction(size_t i, int length, int unit_digits, int64_t* field);
@@ -116,8 +132,8 @@ Status Reader::SetMode(bool iso) {
 }
 
 Status Reader::ReadNumber(size_t i, int length, int64_t* field, int* used) {
+  const size_t first = at_;  // blanks count as digits of a fraction
   SkipSpaces(false);
-  const size_t first = at_;
   const std::string_view window = text_.substr(at_, static_cast<size_t>(length));
   const bool open = nodes_[i].fill_mode || NonDigitFollows(i);
   const std::string_view source = open ? text_.substr(at_) : window;
@@ -173,9 +189,6 @@ Status Reader::ReadFraction(size_t i, int length, int unit_digits, int64_t* fiel
 
 Status Reader::ReadYear(size_t i, int length, int* used) {
   int digits = 0;
-  int64_t year = f_.year;
-  const int64_t before = year;
-  f_.year = 0;
   CELLAR_TRY(ReadNumber(i, length, &f_.year, &digits));
   // Short years are near 2020.
   if (length < 4 && digits < 4) {
@@ -188,9 +201,6 @@ Status Reader::ReadYear(size_t i, int length, int* used) {
     else if (f_.year < 1000)
       f_.year += 1000;
   }
-  year = f_.year;
-  f_.year = before;
-  CELLAR_TRY(Set(i, year, &f_.year));
   f_.year_digits = length;
   if (used != nullptr) *used = digits;
   return Status();
@@ -222,8 +232,7 @@ Status Reader::ReadWord(size_t i) {
     // no date convention
   } else if (node.id >= kWordIsoDayOfYear && node.id <= kWordIsoYear1) {
     CELLAR_TRY(SetMode(true));
-  } else if (node.id == kWordDayName || node.id == kWordDayShort || node.id == kWordDayOfWeek ||
-             node.id == kWordDayOfYear || node.id == kWordDayOfMonth ||
+  } else if (node.id == kWordDayOfWeek || node.id == kWordDayOfYear || node.id == kWordDayOfMonth ||
              node.id == kWordMonthNumber || node.id == kWordMonthName ||
              node.id == kWordMonthShort || node.id == kWordRoman || node.id == kWordWeekOfYear ||
              node.id == kWordWeekOfMonth || node.id >= kWordYearComma) {
@@ -238,17 +247,15 @@ Status Reader::ReadWord(size_t i) {
         CELLAR_TRY(ReadName(i, kAm, 4, &found));
       else
         CELLAR_TRY(ReadName(i, kAmDotted, 4, &found));
-      f_.pm = found;
       f_.clock12 = true;
-      return Status();
+      return Set(i, found, &f_.pm);
     case kWordEraDotted:
     case kWordEra:
       if (node.id == kWordEra)
         CELLAR_TRY(ReadName(i, kEras, 4, &found));
       else
         CELLAR_TRY(ReadName(i, kErasDotted, 4, &found));
-      f_.bc = found;
-      return Status();
+      return Set(i, found, &f_.bc);
     case kWordHour12: f_.clock12 = true; return ReadNumber(i, 2, &f_.hour);
     case kWordHour24: return ReadNumber(i, 2, &f_.hour);
     case kWordMinute: return ReadNumber(i, 2, &f_.minute);
@@ -259,7 +266,9 @@ Status Reader::ReadWord(size_t i) {
     case kWordFraction3:
     case kWordFraction4:
     case kWordFraction5:
-    case kWordFraction6: return ReadFraction(i, node.id - kWordFraction1 + 1, 6, &f_.micros);
+    case kWordFraction6:
+      f_.fraction_digits = node.id - kWordFraction1 + 1;
+      return ReadFraction(i, f_.fraction_digits, 6, &f_.micros);
     case kWordMicrosecond: return ReadFraction(i, 6, 6, &f_.micros);
     case kWordSecondOfDay:
       return ReadNumber(i, static_cast<int>(node.text.size()), &f_.second_of_day);
@@ -285,37 +294,32 @@ Status Reader::ReadWord(size_t i) {
       return Set(i, found + 1, &f_.month);
     case kWordMonthNumber: return ReadNumber(i, 2, &f_.month);
     case kWordDayName:
-      CELLAR_TRY(ReadName(i, kDayNames, 9, &found));
-      return Set(i, found + 1, &f_.day_of_week);
     case kWordDayShort:
-      CELLAR_TRY(ReadName(i, kDayNames, 3, &found));
-      return Set(i, found + 1, &f_.day_of_week);
+      CELLAR_TRY(ReadName(i, kDayNames, node.id == kWordDayName ? 9 : 3, &found));
+      // What contradicts is judged by the numbers as they are read, here from 0.
+      CELLAR_TRY(Set(i, found, &f_.day_of_week));
+      ++f_.day_of_week;
+      return Status();
     case kWordDayOfYear:
     case kWordIsoDayOfYear: return ReadNumber(i, 3, &f_.day_of_year);
     case kWordDayOfMonth: return ReadNumber(i, 2, &f_.day);
     case kWordDayOfWeek: return ReadNumber(i, 1, &f_.day_of_week);
     case kWordIsoDayOfWeek: {
+      CELLAR_TRY(ReadNumber(i, 1, &f_.day_of_week));
       // Counted from Sunday, as the others.
-      int64_t day = 0;
-      CELLAR_TRY(ReadNumber(i, 1, &day));
-      return Set(i, day % 7 + 1, &f_.day_of_week);
+      if (++f_.day_of_week > 7) f_.day_of_week = 1;
+      return Status();
     }
     case kWordWeekOfYear:
     case kWordIsoWeek: return ReadNumber(i, 2, &f_.week);
     case kWordQuarter: return ReadNumber(i, 1, nullptr);  // says nothing exact
     case kWordCentury: return ReadNumber(i, 2, &f_.century);
     case kWordYearComma: {
-      const size_t comma = text_.find(',', at_);
-      if (comma == std::string_view::npos) {
-        return FormatError(fmt::format("invalid input string for \"{}\"", node.text), "");
-      }
       int64_t thousands = 0, rest = 0;
-      for (; at_ < comma && IsDigit(text_[at_]) && thousands < 1000000; ++at_) {
-        thousands = thousands * 10 + (text_[at_] - '0');
-      }
-      ++at_;
-      for (int k = 0; k < 3 && !AtEnd() && IsDigit(text_[at_]); ++k) {
-        rest = rest * 10 + (text_[at_++] - '0');
+      const bool read = ScanNumber(SIZE_MAX, &thousands) && !AtEnd() && text_[at_] == ',' &&
+                        (++at_, ScanNumber(3, &rest));
+      if (!read) {
+        return FormatError(fmt::format("invalid input string for \"{}\"", node.text), "");
       }
       f_.year_digits = 4;
       return Set(i, thousands * 1000 + rest, &f_.year);
@@ -347,11 +351,31 @@ Status Reader::ReadWord(size_t i) {
   }
 }
 
+bool Reader::TakesOrdinal(const PatternNode& node) {
+  using namespace internal;  // NOLINT: the words
+  switch (node.id) {
+    case kWordFixed:
+    case kWordAmDotted:
+    case kWordAm:
+    case kWordEraDotted:
+    case kWordEra:
+    case kWordZoneHour:
+    case kWordZoneMinute:
+    case kWordMonthName:
+    case kWordMonthShort:
+    case kWordDayName:
+    case kWordDayShort:
+    case kWordRoman: return false;
+    default: return true;
+  }
+}
+
 Status Reader::Read() {
   for (size_t i = 0; i < nodes_.size() && !AtEnd(); ++i) {
     const PatternNode& node = nodes_[i];
     const bool is_word = node.kind == PatternNode::Kind::kWord;
-    if (!fixed_ && (is_word || i == 0)) SkipSpaces(true);
+    const bool is_fixed = is_word && node.id == internal::kWordFixed;
+    if (!fixed_ && !is_fixed && (is_word || i == 0)) SkipSpaces(true);
     if (AtEnd()) break;
     if (node.kind == PatternNode::Kind::kSpace || node.kind == PatternNode::Kind::kSeparator) {
       if (fixed_) {
@@ -374,7 +398,9 @@ Status Reader::Read() {
       continue;
     }
     CELLAR_TRY(ReadWord(i));
-    if (node.ordinal != 0) at_ = std::min(at_ + 2, text_.size());
+    for (int k = 0; k < 2 && !AtEnd() && node.ordinal != 0 && TakesOrdinal(node); ++k) {
+      at_ += CharacterLength();
+    }
     if (!fixed_) {
       extra_skipped_ = 0;
       SkipSpaces(true);
@@ -488,8 +514,6 @@ Status Reader::Resolve(Civil* out) const {
   if (f.zone_hour < 0 || f.zone_hour > 15 || f.zone_minute < 0 || f.zone_minute >= 60) {
     return internal::DateTimeError(internal::DateTimeFailure::kZoneOverflow, text_, "timestamp");
   }
-  // Without a year, a day that January does not have.
-  if (day > 28 && day > DaysInMonth(out->year, static_cast<int>(month))) return OutOfRange();
   return Status();
 }
 
@@ -522,7 +546,8 @@ Result<int64_t> ToTimestampTz(std::string_view text, std::string_view pattern,
   if (fields.zone_sign != 0) {
     east = fields.zone_sign * (fields.zone_hour * 3600 + fields.zone_minute * 60);
   }
-  return internal::CheckTimestamp(local - east * kMicrosPerSecond);
+  CELLAR_TRY_ASSIGN(local, internal::CheckTimestamp(local - east * kMicrosPerSecond));
+  return fields.fraction_digits == 0 ? local : RoundTimestamp(local, fields.fraction_digits);
 }
 
 }  // namespace cellar

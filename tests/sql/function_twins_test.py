@@ -106,12 +106,11 @@ SKIPPED = re.compile(
 # and why.
 KNOWN = [
     (r"make_interval", r"22008", "intervals that overflow are refused; PostgreSQL 15 wraps around"),
+    (r"timestamp.* - ", r"22008", "differences beyond 64 bits are refused; PostgreSQL 15 wraps around"),
+    (r"width_bucket.*e308", r"", "PostgreSQL 15 overflows on the way to some buckets"),
+    (r"array_agg.*vector", r"42804", "arrays of vectors are refused for no rows too"),
+    (r"array\[array\[.*, null\]", r"2202E", "a strict call of NULL does not look at its other argument"),
     (r"interval.*::time|::time.*interval", r"", "hours of extreme intervals wrap around there"),
-    (r"(trunc|bit_count).*null", r"42725", "no macaddr and bit strings, so fewer to choose among"),
-    (r"vector.*[<>|]|[<>|].*vector", r"", "vectors order and concatenate as arrays do"),
-    (r"timezone|at time zone", r"22023", "zones with odd names are not read as POSIX rules"),
-    (r"row\(.*[<>=]", r"42804", "records of several types within arrays compare nevertheless"),
-    (r"pg_size_pretty", r"bytes", "sizes beyond bigint are shown in bytes"),
     (r"::xid", r"22P02", "PostgreSQL 15 reads any text as an xid"),
 ]
 

@@ -472,6 +472,7 @@ class RegressionState : public AggregateState {
       const double y = args[0]->doubles()[rows[i]], x = args[1]->doubles()[rows[i]];
       const Cell before = c;
       c.n += 1;
+      if (kind == Regression::kCount) continue;
       c.sx += x;
       c.sy += y;
       if (c.n > 1) {

@@ -134,6 +134,10 @@ template <C c>
 Result<Datum> CompareArray(EvalContext&, const Expr& call, Args a) {
   Type element = MakeType(ElementOf(call.args[0]->type).id);
   element.collation = call.args[0]->type.collation;
+  if (element.id == TypeId::kRecord) {
+    CELLAR_TRY_ASSIGN(const int order, CompareWithRecords(a[0], a[1], ArrayOf(element)));
+    return Datum::Bool(Holds(c, order));
+  }
   return Datum::Bool(Holds(c, CompareArrays(a[0].bytes(), a[1].bytes(), element)));
 }
 template <C c>

@@ -66,9 +66,9 @@ class EvalContext {
   std::vector<Datum> exec_parameters;      // slots
   std::vector<Type> exec_parameter_types;  // of the slots, set together with them
   FormatSettings format;
-  int64_t statement_micros = 0;    // statement_timestamp()
-  int64_t transaction_micros = 0;  // now()
-  const CancelToken* cancel = nullptr;
+  int64_t statement_micros = 0;               // statement_timestamp()
+  int64_t transaction_micros = 0;             // now()
+  const CancelToken* cancel = nullptr;        // null: what the thread listens to (base/interrupt.h)
   SessionFunctions* session = nullptr;        // null while folding constants
   SubplanRunner* subplans = nullptr;          // null while folding constants
   uint64_t (*random)(void* state) = nullptr;  // 64 random bits

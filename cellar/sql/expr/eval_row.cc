@@ -1,6 +1,7 @@
 // One row at a time: every kind of expression, without vectors.
 #include <chrono>
 
+#include "cellar/base/interrupt.h"
 #include "cellar/sql/expr/record_field.h"
 #include "cellar/sql/expr/registry.h"
 #include "cellar/types/array.h"
@@ -326,7 +327,7 @@ Result<Datum> EvalScalar(const Expr& expr, EvalContext& context) {
 
 Status EvalContext::Poll() {
   steps_left_ = kPollSteps;
-  return cancel == nullptr ? Status() : cancel->Check();
+  return cancel == nullptr ? InterruptScope::Check() : cancel->Check();
 }
 
 uint64_t EvalContext::NextRandom() {

@@ -5,6 +5,7 @@
 
 #include "cellar/sql/expr/registry.h"
 #include "cellar/types/array.h"
+#include "cellar/types/record.h"
 
 namespace cellar::sql {
 namespace {
@@ -18,9 +19,11 @@ Result<Datum> Bytes(Result<std::string_view> value) {
   if (!value.ok()) return std::move(value).status();
   return Datum::Bytes(*value);
 }
-bool SameElement(Datum a, Datum b, Type element) {
+// Errors: 42804 for records of other types.
+Result<bool> SameElement(Datum a, Datum b, Type element) {
   if (a.is_null() || b.is_null()) return a.is_null() && b.is_null();
-  return CompareDatums(a, b, element) == 0;
+  CELLAR_TRY_ASSIGN(const int order, CompareWithRecords(a, b, element));
+  return order == 0;
 }
 
 // The array again with other elements; one dimension keeps its lower bound.
@@ -35,7 +38,8 @@ Result<Datum> Contains(EvalContext& context, const ArrayView& outer, const Array
     bool found = false;
     for (size_t k = 0; k < outer.size() && !found; ++k) {
       CELLAR_TRY(context.Step());
-      found = !outer.IsNull(k) && CompareDatums(outer.Get(k), inner.Get(i), element) == 0;
+      if (outer.IsNull(k)) continue;
+      CELLAR_TRY_ASSIGN(found, SameElement(outer.Get(k), inner.Get(i), element));
     }
     if (!found) return Datum::Bool(false);
   }
@@ -45,9 +49,9 @@ Result<Datum> Overlap(EvalContext& context, const ArrayView& a, const ArrayView&
   for (size_t i = 0; i < a.size(); ++i) {
     for (size_t k = 0; k < b.size(); ++k) {
       CELLAR_TRY(context.Step());
-      if (!a.IsNull(i) && !b.IsNull(k) && CompareDatums(a.Get(i), b.Get(k), element) == 0) {
-        return Datum::Bool(true);
-      }
+      if (a.IsNull(i) || b.IsNull(k)) continue;
+      CELLAR_TRY_ASSIGN(const bool same, SameElement(a.Get(i), b.Get(k), element));
+      if (same) return Datum::Bool(true);
     }
   }
   return Datum::Bool(false);
@@ -129,7 +133,9 @@ Result<Datum> Position(EvalContext& context, const Expr& call, Args a) {
   for (size_t i = 0; i < view.size(); ++i) {
     CELLAR_TRY(context.Step());
     int64_t subscript = view.lower_bound(0) + static_cast<int64_t>(i);
-    if (subscript >= start && SameElement(view.Get(i), a[1], element)) return Datum::Int(subscript);
+    if (subscript < start) continue;
+    CELLAR_TRY_ASSIGN(const bool same, SameElement(view.Get(i), a[1], element));
+    if (same) return Datum::Int(subscript);
   }
   return Datum();
 }
@@ -141,7 +147,8 @@ Result<Datum> Positions(EvalContext& context, const Expr& call, Args a) {
   ArrayBuilder builder(MakeType(TypeId::kInt4));
   for (size_t i = 0; i < view.size(); ++i) {
     CELLAR_TRY(context.Step());
-    if (SameElement(view.Get(i), a[1], element)) {
+    CELLAR_TRY_ASSIGN(const bool same, SameElement(view.Get(i), a[1], element));
+    if (same) {
       CELLAR_TRY(builder.TryAdd(Datum::Int(view.lower_bound(0) + static_cast<int64_t>(i))));
     }
   }
@@ -155,7 +162,8 @@ Result<Datum> Remove(EvalContext& context, const Expr& call, Args a) {
   ArrayBuilder builder(element);
   for (size_t i = 0; i < view.size(); ++i) {
     CELLAR_TRY(context.Step());
-    if (!SameElement(view.Get(i), a[1], element)) CELLAR_TRY(builder.TryAdd(view.Get(i)));
+    CELLAR_TRY_ASSIGN(const bool same, SameElement(view.Get(i), a[1], element));
+    if (!same) CELLAR_TRY(builder.TryAdd(view.Get(i)));
   }
   return Datum::Bytes(Rebuild(view, &builder, context.arena()));
 }
@@ -173,7 +181,8 @@ Result<Datum> ReplaceElements(EvalContext& context, const Expr& call, Args a) {
   for (size_t i = 0; i < view.size(); ++i) {
     CELLAR_TRY(context.Step());
     const Datum value = view.Get(i);
-    CELLAR_TRY(builder.TryAdd(SameElement(value, a[1], element) ? a[2] : value));
+    CELLAR_TRY_ASSIGN(const bool same, SameElement(value, a[1], element));
+    CELLAR_TRY(builder.TryAdd(same ? a[2] : value));
   }
   return Datum::Bytes(builder.Finish(lengths, bounds, context.arena()));
 }
@@ -214,17 +223,14 @@ Result<Datum> Fill(EvalContext& context, const Expr& call, Args a) {
   }
   std::vector<int32_t> lengths, bounds;
   size_t count = sizes.size() == 0 ? 0 : 1;
+  bool too_large = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
     int64_t length = sizes.Get(i).int_value();
-    if (length < 0) {
-      return SqlError(Code::kInvalid, sqlstate::kArraySubscriptError, "invalid array size");
-    }
     lengths.push_back(static_cast<int32_t>(length));
-    count *= static_cast<size_t>(length);  // at most 58 bits
-    if (count > kMaxArrayElements) {
-      return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
-                      "array size exceeds the maximum allowed ({})", kMaxArrayElements);
-    }
+    too_large |= length < 0;
+    count *= static_cast<size_t>(std::max<int64_t>(length, 0));
+    too_large |= count > INT32_MAX;
+    if (too_large) count = 0;  // so that the products stay small
   }
   if (a.size() == 3) {
     ArrayView view(a[2].bytes(), MakeType(TypeId::kInt4));
@@ -240,6 +246,11 @@ Result<Datum> Fill(EvalContext& context, const Expr& call, Args a) {
       bounds.push_back(static_cast<int32_t>(view.Get(i).int_value()));
     }
   }
+  if (too_large || count > kMaxArrayElements) {
+    return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
+                    "array size exceeds the maximum allowed ({})", kMaxArrayElements);
+  }
+  if (bounds.empty()) bounds.assign(lengths.size(), 1);
   CELLAR_TRY(CheckArrayBounds(lengths, bounds));
   ArrayBuilder builder(ElementOf(call.type));
   CELLAR_TRY(CheckValueSize(count * (a[0].bytes().size() + sizeof(Datum))));

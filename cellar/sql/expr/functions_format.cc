@@ -359,8 +359,9 @@ Result<Datum> Printed(EvalContext& context, F f) {
   return TextOf(context, out);
 }
 
-std::string PrettySize(EvalContext& context, std::string_view size) {
-  // Halves are kept until the unit changes, as the server's integer arithmetic does.
+// pg_size_pretty: a whole number of the greatest unit that leaves four digits or more. Values stay
+// doubled from the second unit on, so that the last step can round.
+Result<std::string> PrettySize(EvalContext& context, std::string_view size) {
   static constexpr struct {
     std::string_view name;
     int64_t limit;
@@ -368,31 +369,26 @@ std::string PrettySize(EvalContext& context, std::string_view size) {
     bool round;
   } kUnits[] = {{"bytes", 10240, 0, false}, {"kB", 20479, 10, true}, {"MB", 20479, 20, true},
                 {"GB", 20479, 30, true},    {"TB", 20479, 40, true}, {"PB", 20479, 50, true}};
-  Arena* arena = context.arena();
-  Result<int64_t> as_int = numeric::ToInt64(size);
-  if (!as_int.ok()) {
-    std::string out;
-    numeric::AppendText(size, &out);
-    return out + " bytes";
-  }
-  std::string text;
-  numeric::AppendText(size, &text);
-  if (text.find('.') != std::string::npos && *as_int > -10240 && *as_int < 10240) {
-    return text + " bytes";
-  }
-  (void)arena;
-  int64_t value = *as_int;
+  Arena* const arena = context.arena();
+  const auto whole = [arena](int64_t value) { return numeric::FromInt64(value, arena); };
   for (size_t i = 0; i < std::size(kUnits); ++i) {
-    if (i + 1 == std::size(kUnits) || (value > -kUnits[i].limit && value < kUnits[i].limit)) {
-      if (kUnits[i].round) value = (value + (value < 0 ? -1 : 1)) / 2;
-      return fmt::format("{} {}", value, kUnits[i].name);
+    const auto& unit = kUnits[i];
+    if (i + 1 == std::size(kUnits) ||
+        numeric::Compare(numeric::Abs(size, arena), whole(unit.limit)) < 0) {
+      if (unit.round) {
+        const bool negative = numeric::SignOf(size) < 0;
+        CELLAR_TRY_ASSIGN(size, numeric::Add(size, whole(negative ? -1 : 1), arena));
+        CELLAR_TRY_ASSIGN(size, numeric::DivideTruncated(size, whole(2), arena));
+      }
+      std::string text;
+      numeric::AppendText(size, &text);
+      return text + " " + std::string(unit.name);
     }
-    // The next unit's value, doubled so that it can be rounded.
-    int shift = kUnits[i + 1].bits - kUnits[i].bits - (kUnits[i + 1].round ? 1 : 0) +
-                (kUnits[i].round ? 1 : 0);
-    value /= int64_t{1} << shift;
+    const auto& next = kUnits[i + 1];
+    const int shift = next.bits - unit.bits - (next.round ? 1 : 0) + (unit.round ? 1 : 0);
+    CELLAR_TRY_ASSIGN(size, numeric::DivideTruncated(size, whole(int64_t{1} << shift), arena));
   }
-  return text;
+  return InternalError("pg_size_pretty found no unit");
 }
 
 Result<Datum> SizeBytes(EvalContext& context, const Expr&, Args a) {
@@ -478,14 +474,16 @@ void AddToChar(Registry& r) {
       Volatility::kStable);
   auto ints = CELLAR_SCALAR {
     return Printed(context, [&](std::string* out) {
-      return Int64ToChar(a[0].int_value(), a[1].bytes(), out);
+      const bool is_int4 = call.function->args[0].id == TypeId::kInt4;
+      return Int64ToChar(a[0].int_value(), a[1].bytes(), out, is_int4 ? INT32_MAX : INT64_MAX);
     });
   };
   r.Add("to_char(int4, text) text", ints, Volatility::kStable);
   r.Add("to_char(int8, text) text", ints, Volatility::kStable);
   auto doubles = CELLAR_SCALAR {
     return Printed(context, [&](std::string* out) {
-      return DoubleToChar(a[0].double_value(), a[1].bytes(), out);
+      const bool is_float4 = call.function->args[0].id == TypeId::kFloat4;
+      return DoubleToChar(a[0].double_value(), a[1].bytes(), out, is_float4 ? 6 : 15);
     });
   };
   r.Add("to_char(float4, text) text", doubles, Volatility::kStable);
@@ -543,12 +541,16 @@ void RegisterTextFormats(Registry& r) {
   r.Add("quote_nullable(anyelement) text", nullable, Volatility::kStable).strict = false;
   r.Add(
       "pg_size_pretty(int8) text", CELLAR_SCALAR {
-        return TextOf(context,
-                      PrettySize(context, numeric::FromInt64(a[0].int_value(), context.arena())));
+        CELLAR_TRY_ASSIGN(
+            const std::string text,
+            PrettySize(context, numeric::FromInt64(a[0].int_value(), context.arena())));
+        return TextOf(context, text);
       });
   r.Add(
-      "pg_size_pretty(numeric) text",
-      CELLAR_SCALAR { return TextOf(context, PrettySize(context, a[0].bytes())); });
+      "pg_size_pretty(numeric) text", CELLAR_SCALAR {
+        CELLAR_TRY_ASSIGN(const std::string text, PrettySize(context, a[0].bytes()));
+        return TextOf(context, text);
+      });
   r.Add("pg_size_bytes(text) int8", SizeBytes);
   AddToChar(r);
 }

@@ -5,6 +5,7 @@
 #include "cellar/sql/expr/registry.h"
 #include "cellar/types/array.h"
 #include "cellar/types/numeric.h"
+#include "cellar/types/record.h"
 
 namespace cellar::sql {
 namespace {
@@ -277,7 +278,8 @@ Result<Datum> WidthBucketArray(EvalContext&, const Expr& call, Args a) {
   size_t low = 0, high = view.size();
   while (low < high) {
     size_t middle = (low + high) / 2;
-    if (CompareDatums(a[0], view.Get(middle), element) < 0)
+    CELLAR_TRY_ASSIGN(const int order, CompareWithRecords(a[0], view.Get(middle), element));
+    if (order < 0)
       high = middle;
     else
       low = middle + 1;

@@ -4,8 +4,11 @@
 #include <unicode/normalizer2.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <memory>
 
+#include "cellar/base/interrupt.h"
 #include "cellar/sql/expr/registry.h"
 #include "cellar/sql/expr/text_util.h"
 #include "cellar/types/array.h"
@@ -95,6 +98,7 @@ Result<Datum> Pad(EvalContext& context, const Expr&, Args a) {
 
 bool HasChar(std::string_view set, std::string_view c) {
   for (size_t pos = 0; pos < set.size(); pos += CharSize(set[pos])) {
+    PollSteps();
     if (set.substr(pos, CharSize(set[pos])) == c) return true;
   }
   return false;
@@ -121,42 +125,58 @@ Result<Datum> Trim(EvalContext&, const Expr&, Args a) {
 }
 template <bool at_start, bool at_end>
 Result<Datum> TrimBytea(EvalContext&, const Expr&, Args a) {
-  std::string_view text = a[0].bytes(), set = a[1].bytes();
+  std::string_view text = a[0].bytes();
+  std::array<bool, 256> set{};
+  for (char c : a[1].bytes()) set[static_cast<uint8_t>(c)] = true;
+  const auto in_set = [&set](char c) { return set[static_cast<uint8_t>(c)]; };
   if (at_start) {
-    while (!text.empty() && set.find(text.front()) != set.npos) text.remove_prefix(1);
+    while (!text.empty() && in_set(text.front())) text.remove_prefix(1);
   }
   if (at_end) {
-    while (!text.empty() && set.find(text.back()) != set.npos) text.remove_suffix(1);
+    while (!text.empty() && in_set(text.back())) text.remove_suffix(1);
   }
   return Datum::Bytes(text);
 }
 
 Result<Datum> Position(EvalContext&, const Expr&, Args a) {  // (text, what)
-  size_t at = a[0].bytes().find(a[1].bytes());
+  const size_t at = FindText(a[0].bytes(), a[1].bytes());
   if (at == std::string_view::npos) return Datum::Int(0);
   return Datum::Int(static_cast<int64_t>(CountChars(a[0].bytes().substr(0, at))) + 1);
 }
 Result<Datum> PositionBytea(EvalContext&, const Expr&, Args a) {
-  size_t at = a[0].bytes().find(a[1].bytes());
+  const size_t at = FindText(a[0].bytes(), a[1].bytes());
   return Datum::Int(at == std::string_view::npos ? 0 : static_cast<int64_t>(at) + 1);
 }
 
 Result<Datum> Replace(EvalContext& context, const Expr&, Args a) {
   std::string_view text = a[0].bytes(), from = a[1].bytes(), to = a[2].bytes();
+  constexpr size_t npos = std::string_view::npos;
   if (from.empty()) return a[0];
-  size_t at = text.find(from);
-  if (at == std::string_view::npos) return a[0];
-  std::string out;
+  const size_t first = FindText(text, from);
+  if (first == npos) return a[0];
+  // How large it becomes is known before any of it is made.
+  size_t found = 0;
+  for (size_t at = first; at != npos; at = FindText(text, from, at + from.size())) {
+    ++found;
+    CELLAR_TRY(context.Step());
+  }
+  const size_t size = text.size() - found * from.size() + found * to.size();  // at most 2^57
+  CELLAR_TRY(CheckValueSize(size));
+  char* const out = context.arena()->Allocate(size);
+  char* end = out;
+  const auto put = [&end](std::string_view piece) {
+    if (!piece.empty()) std::memcpy(end, piece.data(), piece.size());
+    end += piece.size();
+  };
   size_t copied = 0;
-  for (; at != std::string_view::npos; at = text.find(from, copied)) {
-    CELLAR_TRY(MayGrow(context, out, at - copied + to.size()));
-    out += text.substr(copied, at - copied);
-    out += to;
+  for (size_t at = first; at != npos; at = FindText(text, from, copied)) {
+    CELLAR_TRY(context.StepOver(at - copied + to.size()));
+    put(text.substr(copied, at - copied));
+    put(to);
     copied = at + from.size();
   }
-  CELLAR_TRY(MayGrow(context, out, text.size() - copied));
-  out += text.substr(copied);
-  return TextOf(context, out);
+  put(text.substr(copied));
+  return Datum::Bytes({out, size});
 }
 
 Result<Datum> Repeat(EvalContext& context, const Expr&, Args a) {
@@ -203,7 +223,7 @@ class Splitter {
       end = std::min(from_ + CharSize(text_[from_]), text_.size());
       if (end == text_.size()) end = std::string_view::npos;
     } else if (!separator_.empty()) {
-      end = text_.find(separator_, from_);
+      end = FindText(text_, separator_, from_);
       width = separator_.size();
     }
     done_ = end == std::string_view::npos;
@@ -424,17 +444,25 @@ std::string Hex(std::string_view bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string out;
   out.reserve(2 * bytes.size());
-  for (char c : bytes) {
-    out += kDigits[static_cast<uint8_t>(c) >> 4];
-    out += kDigits[static_cast<uint8_t>(c) & 15];
-  }
+  InPieces(bytes, [&out](std::string_view piece) {
+    for (char c : piece) {
+      out += kDigits[static_cast<uint8_t>(c) >> 4];
+      out += kDigits[static_cast<uint8_t>(c) & 15];
+    }
+  });
   return out;
 }
 
 std::string Digest(std::string_view bytes, const EVP_MD* algorithm) {
   unsigned char out[EVP_MAX_MD_SIZE];
   unsigned size = 0;
-  EVP_Digest(bytes.data(), bytes.size(), out, &size, algorithm, nullptr);
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> digest(EVP_MD_CTX_new(),
+                                                                       EVP_MD_CTX_free);
+  EVP_DigestInit_ex(digest.get(), algorithm, nullptr);
+  InPieces(bytes, [&digest](std::string_view piece) {
+    EVP_DigestUpdate(digest.get(), piece.data(), piece.size());
+  });
+  EVP_DigestFinal_ex(digest.get(), out, &size);
   return std::string(reinterpret_cast<char*>(out), size);
 }
 Result<Datum> Md5(EvalContext& context, const Expr&, Args a) {
@@ -453,6 +481,7 @@ std::string EncodeBase64(std::string_view bytes) {
   std::string out;
   size_t column = 0;
   for (size_t i = 0; i < bytes.size(); i += 3) {
+    PollSteps();
     uint32_t word = 0;
     size_t have = std::min<size_t>(3, bytes.size() - i);
     for (size_t k = 0; k < 3; ++k) {
@@ -475,6 +504,7 @@ Result<std::string> DecodeBase64(std::string_view text) {
   uint32_t word = 0;
   int have = 0, padding = 0;
   for (char c : text) {
+    PollSteps();
     if (c == ' ' || c == '\n' || c == '\r' || c == '\t') continue;
     if (c == '=') {
       if (have < 2 || padding >= 2)
@@ -514,6 +544,7 @@ int HexDigit(char c) {
 Result<std::string> DecodeHex(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
+    PollSteps();
     char c = text[i];
     if (c == ' ' || c == '\n' || c == '\t' || c == '\r') {
       ++i;
@@ -552,6 +583,7 @@ Result<std::string> EncodeEscape(EvalContext& context, std::string_view bytes) {
 Result<std::string> DecodeEscape(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
+    PollSteps();
     if (text[i] != '\\') {
       out += text[i];
       continue;
@@ -631,6 +663,7 @@ Charset FindCharset(std::string_view name) {
 Status InvalidSequence(std::string_view bytes) {
   size_t pos = 0;
   while (pos < bytes.size()) {
+    PollSteps();
     const size_t size = CharSize(bytes[pos]);
     if (pos + size > bytes.size() || !IsValidText(bytes.substr(pos, size))) break;
     pos += size;
@@ -698,6 +731,21 @@ icu::UnicodeString ToUnicode(std::string_view text) {
   return icu::UnicodeString::fromUTF8(
       icu::StringPiece(text.data(), static_cast<int32_t>(text.size())));
 }
+// Takes a piece off the front that is normalised for itself: what follows begins a new segment.
+std::string_view TakeSegment(const icu::Normalizer2& normalizer, std::string_view* rest) {
+  constexpr size_t kPieceBytes = 64 << 10;
+  size_t end = std::min(kPieceBytes, rest->size());
+  while (end < rest->size() && IsContinuation((*rest)[end])) ++end;
+  while (end < rest->size()) {
+    PollSteps();
+    size_t next = end;
+    if (normalizer.hasBoundaryBefore(static_cast<UChar32>(TakeChar(*rest, &next)))) break;
+    end = next;
+  }
+  const std::string_view piece = rest->substr(0, end);
+  rest->remove_prefix(end);
+  return piece;
+}
 Result<Datum> Normalize(EvalContext& context, const Expr&, Args a) {
   std::string_view form = a.size() == 2 ? a[1].bytes() : std::string_view("NFC");
   const icu::Normalizer2* normalizer = FindNormalizer(form);
@@ -707,18 +755,27 @@ Result<Datum> Normalize(EvalContext& context, const Expr&, Args a) {
   CELLAR_TRY(CheckValueSize(a[0].bytes().size()));
   UErrorCode error = U_ZERO_ERROR;
   std::string out;
-  normalizer->normalize(ToUnicode(a[0].bytes()), error).toUTF8String(out);
-  if (U_FAILURE(error)) return InternalError("normalization failed");
+  for (std::string_view rest = a[0].bytes(); !rest.empty();) {
+    const std::string_view piece = TakeSegment(*normalizer, &rest);
+    CELLAR_TRY(MayGrow(context, out, piece.size()));
+    normalizer->normalize(ToUnicode(piece), error).toUTF8String(out);
+    if (U_FAILURE(error)) return InternalError("normalization failed");
+  }
   return TextOf(context, out);
 }
-Result<Datum> IsNormalized(EvalContext&, const Expr&, Args a) {
+Result<Datum> IsNormalized(EvalContext& context, const Expr&, Args a) {
   std::string_view form = a.size() == 2 ? a[1].bytes() : std::string_view("NFC");
   const icu::Normalizer2* normalizer = FindNormalizer(form);
   if (normalizer == nullptr) {
     return InvalidParameter(fmt::format("invalid normalization form: {}", form));
   }
   UErrorCode error = U_ZERO_ERROR;
-  return Datum::Bool(normalizer->isNormalized(ToUnicode(a[0].bytes()), error) != 0);
+  for (std::string_view rest = a[0].bytes(); !rest.empty();) {
+    const std::string_view piece = TakeSegment(*normalizer, &rest);
+    CELLAR_TRY(context.StepOver(piece.size()));
+    if (normalizer->isNormalized(ToUnicode(piece), error) == 0) return Datum::Bool(false);
+  }
+  return Datum::Bool(true);
 }
 
 // unistr: \XXXX, \+XXXXXX, \uXXXX, \UXXXXXXXX, surrogate pairs.
@@ -953,7 +1010,7 @@ Result<Datum> MapText(EvalContext& context, const Expr&, Args a) {
 // Where a word begins, the text before tells: all of it at once.
 Result<Datum> InitCap(EvalContext& context, const Expr&, Args a) {
   std::string out;
-  CELLAR_TRY(MayGrow(context, out, a[0].bytes().size()));
+  CELLAR_TRY(CheckValueSize(a[0].bytes().size()));
   AppendInitCap(a[0].bytes(), &out);
   return TextOf(context, out);
 }

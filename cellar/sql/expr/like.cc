@@ -2,6 +2,7 @@
 // which is enough because a percent sign takes any text.
 #include "cellar/sql/expr/like.h"
 
+#include "cellar/base/interrupt.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/sql/expr/registry.h"
 #include "cellar/sql/expr/text_util.h"
@@ -47,6 +48,7 @@ LikePattern::LikePattern(std::string_view pattern, bool ignore_case) : ignore_ca
 
 size_t LikePattern::MatchAt(const Piece& piece, std::string_view text, size_t pos) {
   for (const Item& item : piece.items) {
+    PollBytes(item.literal.size());
     if (item.any) {
       if (pos >= text.size()) return std::string_view::npos;
       pos += CharSize(text[pos]);
@@ -67,7 +69,7 @@ bool LikePattern::MatchFolded(std::string_view text) const {
     const Piece& piece = pieces_[i];
     if (piece.items.empty()) continue;
     if (piece.plain) {
-      size_t found = text.find(piece.items[0].literal, pos);
+      const size_t found = FindText(text, piece.items[0].literal, pos);
       if (found == npos) return false;
       pos = found + piece.items[0].literal.size();
       continue;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cellar/base/interrupt.h"
 #include "cellar/sql/expr/registry.h"
 #include "cellar/types/array.h"
 #include "cellar/types/numeric.h"
@@ -252,6 +253,17 @@ Status NumericVector(EvalContext& context, const Expr&, std::span<const ColumnVe
 Result<Datum> Join(EvalContext& context, std::string_view a, std::string_view b) {
   CELLAR_TRY(CheckValueSize(a.size() + b.size()));
   char* out = context.arena()->Allocate(a.size() + b.size());
+  constexpr size_t kLongBytes = 1 << 20;
+  if (a.size() + b.size() > kLongBytes) {
+    char* end = out;
+    for (const std::string_view part : {a, b}) {
+      InPieces(part, [&end](std::string_view piece) {
+        std::memcpy(end, piece.data(), piece.size());
+        end += piece.size();
+      });
+    }
+    return Datum::Bytes({out, a.size() + b.size()});
+  }
   if (!a.empty()) std::memcpy(out, a.data(), a.size());
   if (!b.empty()) std::memcpy(out + a.size(), b.data(), b.size());
   return Datum::Bytes({out, a.size() + b.size()});

@@ -28,13 +28,19 @@ struct Candidate {
 std::optional<Type> ElementForCall(const Candidate& candidate, std::span<const Type> inputs) {
   Type element = MakeType(kUnknownId);
   std::vector<Type> elements;
+  const Type* array = nullptr;  // the first one
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!IsPolymorphic(candidate.args[i]) || IsUnknown(inputs[i])) continue;
     Type type = inputs[i];
     if (candidate.args[i].id == TypeId::kAnyarray) {
+      // A vector is no array of its elements.
+      if (array == nullptr) array = &inputs[i];
+      if (!candidate.spec->compatible && IsArrayLike(type) && type.array != array->array) {
+        return std::nullopt;
+      }
       type = ElementOf(type);
       if (type.id == TypeId::kInvalid) return std::nullopt;
-    } else if (candidate.spec->nonarray && type.array) {
+    } else if (candidate.spec->nonarray && IsArrayLike(type)) {
       return std::nullopt;
     } else if (candidate.args[i].id == TypeId::kAnyenum &&
                (type.array || type.id != TypeId::kEnum)) {
@@ -385,9 +391,13 @@ Result<ResolvedFunction> ResolveFunction(std::string_view name, std::span<const 
   for (const Candidate& candidate : candidates) {
     if (CanCall(candidate, args)) fitting.push_back(&candidate);
   }
-  if (fitting.size() == 1) return Finish(*fitting[0], args);
+  // In PostgreSQL a bare literal could also be of types that are not here: a MAC address, bits.
+  const bool of_others =
+      args.size() == 1 && IsUnknown(args[0]) && (name == "trunc" || name == "bit_count");
+  if (fitting.size() == 1 && !of_others) return Finish(*fitting[0], args);
   if (!fitting.empty()) {
-    if (const Candidate* best = SelectBest(fitting, args)) return Finish(*best, args);
+    const Candidate* best = of_others ? nullptr : SelectBest(fitting, args);
+    if (best != nullptr) return Finish(*best, args);
     return SqlError(Code::kInvalid, sqlstate::kAmbiguousFunction, "function {}({}) is not unique",
                     name, TypeList(args))
         .WithHint(
@@ -629,6 +639,11 @@ Result<ResolvedAggregate> ResolveAggregate(std::string_view name, std::span<cons
   ResolvedAggregate out;
   out.arg_types = std::move(resolved.arg_types);
   out.result = resolved.result;
+  if (name == "array_agg" && !out.result.array && IsArrayLike(out.result)) {
+    // An array of vectors would be a vector of two dimensions, which there are none of.
+    return SqlError(Code::kInvalid, sqlstate::kDatatypeMismatch, "array is not a valid {}",
+                    FormatType(out.result));
+  }
   for (const AggregateSpec* aggregate : named) {
     if (aggregate->args == best->args) out.spec = aggregate;
   }

@@ -3,6 +3,11 @@
 
 #include <unicode/uchar.h>
 
+#include <algorithm>
+#include <cstring>
+
+#include "cellar/base/interrupt.h"
+
 namespace cellar::sql {
 namespace {
 
@@ -18,10 +23,38 @@ char32_t Upper(char32_t c) {
 template <typename F>
 void Map(std::string_view text, std::string* out, F f) {
   out->reserve(out->size() + text.size());
-  for (size_t pos = 0; pos < text.size();) AppendChar(f(TakeChar(text, &pos)), out);
+  for (size_t pos = 0; pos < text.size();) {
+    PollSteps();
+    AppendChar(f(TakeChar(text, &pos)), out);
+  }
 }
 
 }  // namespace
+
+size_t FindText(std::string_view text, std::string_view what, size_t from) {
+  constexpr size_t kShortBytes = 4 << 10, kWindowBytes = 1 << 20;
+  if (text.size() <= kShortBytes) {
+    PollBytes(text.size());
+    return text.find(what, from);
+  }
+  if (from > text.size()) return std::string_view::npos;
+  if (what.empty()) return from;
+  // Windows that overlap by what may lie across their ends, and are not small beside it.
+  const size_t step = std::max(kWindowBytes, what.size());
+  while (text.size() - from >= what.size()) {
+    const std::string_view window = text.substr(from, step + what.size() - 1);
+    const void* found = ::memmem(window.data(), window.size(), what.data(), what.size());
+    if (found != nullptr) {
+      const auto at = static_cast<size_t>(static_cast<const char*>(found) - window.data());
+      PollBytes(at);
+      return from + at;
+    }
+    PollBytes(window.size());
+    if (text.size() - from <= window.size()) break;
+    from += step;
+  }
+  return std::string_view::npos;
+}
 
 void AppendChar(char32_t c, std::string* out) {
   const auto put = [out](char32_t byte) { out->push_back(static_cast<char>(byte)); };
@@ -55,6 +88,7 @@ namespace {
 
 // ASCII in one pass that the compiler can vectorise: flips bit 5 of the letters from `first` on.
 void AppendFlipped(std::string_view text, char first, std::string* out) {
+  PollBytes(text.size());
   const size_t start = out->size();
   out->append(text);
   char* data = out->data() + start;

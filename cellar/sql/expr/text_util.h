@@ -52,6 +52,10 @@ inline char32_t TakeChar(std::string_view text, size_t* pos) {
   return out;
 }
 
+// Where `what` is first found in the text at `from` or later; npos. Cost: linear in the text,
+// whatever both hold. Throws Interrupted (base/interrupt.h).
+size_t FindText(std::string_view text, std::string_view what, size_t from = 0);
+
 void AppendChar(char32_t c, std::string* out);
 bool IsAscii(std::string_view text);
 bool IsAlnumChar(char32_t c);
