@@ -344,7 +344,8 @@ Status Session::Impl::DeclareCursor(const ast::DeclareCursorStmt& statement,
   environment.cascades = this;
   environment.lock_timeout_ms = settings.GetInt("lock_timeout");
   environment.memory_limit_bytes = settings.hot().work_mem_bytes;
-  environment.batch_rows = db->options.batch_rows;
+  // What it has taken of a sequence is what was fetched.
+  environment.batch_rows = target->plan->has_effects ? 1 : db->options.batch_rows;
   // It shows what is there now, however late its first row is fetched.
   CELLAR_TRY_ASSIGN(environment.view, transaction->access->OpenView());
   static_cast<void>(transaction->kv->snapshot_version(environment.view.get()));

@@ -68,7 +68,13 @@ class JoinOperator : public Operator {
         arena_.Reset();
         context().set_arena(&arena_);
         rows_.clear();
-        CELLAR_TRY(condition_->Filter(scratch_, Selection{nullptr, count}, context(), &rows_));
+        if (!state_.RowByRow(node_)) {
+          CELLAR_TRY(condition_->Filter(scratch_, Selection{nullptr, count}, context(), &rows_));
+        } else {
+          for (uint32_t row = 0; row < count; ++row) {
+            CELLAR_TRY(condition_->Filter(scratch_, Selection{&row, 1}, context(), &rows_));
+          }
+        }
         for (uint32_t row : rows_)
           passing.Add(candidates_.left[start + row], candidates_.right[start + row]);
       }

@@ -45,7 +45,7 @@ Result<OperatorPtr> Build(const PlanNode& node, ExecState* state) {
   std::vector<OperatorPtr> children;
   for (const PlanPtr& child : node.children) {
     CELLAR_TRY_ASSIGN(OperatorPtr built, Build(*child, state));
-    children.push_back(std::move(built));
+    children.push_back(SuitRows(node, std::move(built), state));
   }
   switch (node.kind) {
     case PlanKind::kResult:
