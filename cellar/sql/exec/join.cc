@@ -272,7 +272,8 @@ class HashJoinOperator : public JoinOperator {
         right_(std::move(children[1])),
         left_keys_(node.As<HashJoinNode>().left_keys),
         right_keys_(node.As<HashJoinNode>().right_keys),
-        keep_right_(IsStable(*node.children[1], *state->plan)),
+        keep_right_(IsStable(*node.children[1], *state->plan) &&
+                    !ReadsSlots(node.As<HashJoinNode>().right_keys, *state->plan)),
         null_aware_(node.As<HashJoinNode>().null_aware) {}
 
  protected:

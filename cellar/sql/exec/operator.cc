@@ -85,6 +85,8 @@ class SlotCollector {
  public:
   explicit SlotCollector(const Plan& plan) : plan_(plan) {}
 
+  void Exprs(const std::vector<ExprPtr>& exprs) { Many(exprs); }
+
   void Node(const PlanNode& node) {
     for (const PlanPtr& child : node.children) Node(*child);
     switch (node.kind) {
@@ -225,6 +227,12 @@ std::vector<int> OuterSlots(const PlanNode& node, const Plan& plan) {
   SlotCollector collector(plan);
   collector.Node(node);
   return collector.Outer();
+}
+
+bool ReadsSlots(const std::vector<ExprPtr>& exprs, const Plan& plan) {
+  SlotCollector collector(plan);
+  collector.Exprs(exprs);
+  return !collector.Outer().empty();
 }
 
 bool ReadsWorkTable(const PlanNode& node, const Plan& plan) {

@@ -154,6 +154,7 @@ Status FinishModifyingCtes(ExecState* state);
 
 // Slots read by the expressions below `node` and not filled below it: what its result depends on.
 std::vector<int> OuterSlots(const PlanNode& node, const Plan& plan);
+bool ReadsSlots(const std::vector<ExprPtr>& exprs, const Plan& plan);
 // Its result depends on the current rows of a recursive query around it, and so may never be kept.
 bool ReadsWorkTable(const PlanNode& node, const Plan& plan);
 // What `node` returns is the same for the whole execution.
