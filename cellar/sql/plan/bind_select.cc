@@ -588,6 +588,7 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
         target.name = "?column?";
         target.location = ExprLocation(expr);
         target.expr = std::move(bound);
+        target.ast = &expr;
         targets.push_back(std::move(target));
         found = targets.size() - 1;
       }
