@@ -540,7 +540,7 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
           std::shared_ptr<Prepared> made,
           Prepare(statement.name, text, std::make_shared<const sql::Statement>(std::move(*parsed)),
                   std::move(types)));
-      made->from_sql = true;
+      made->from_sql = made->announced = true;
       statements[statement.name] = std::move(made);
       return Status();
     }
