@@ -69,7 +69,8 @@ struct PlanNode {
   double rows = 0;  // planner's estimate
   double cost = 0;  // nanoseconds, planner's estimate
   int id = 0;       // position in Plan for EXPLAIN ANALYZE counters, assigned at the end
-  // It calls what changes, or reads, something that is no row: sequences, advisory locks, the clock.
+  // It calls what changes, or reads, something that is no row: sequences, advisory locks, the
+  // clock.
   bool has_effects = false;
 };
 using PlanPtr = std::unique_ptr<PlanNode>;
