@@ -87,7 +87,7 @@ class Writer:
         first = self.condition(o, own)
         if self.random.random() < 0.5:
             return first
-        return f"({first}) {self.random.choice(['and', 'or'])} ({self.condition(o, own)})"
+        return f"(({first}) {self.random.choice(['and', 'or'])} ({self.condition(o, own)}))"
 
     def keep(self):
         """Most statements leave most rows there."""
