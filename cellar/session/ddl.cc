@@ -834,18 +834,20 @@ Status Ddl::Rename(const ast::RenameStmt& statement) {
     if (table->kind == catalog::RelationKind::kTable)
       CELLAR_TRY(CheckColumnName(statement.new_name));
     catalog::ColumnDescriptor* target = nullptr;
+    bool taken = false;
     for (catalog::ColumnDescriptor& column : next.columns) {
       if (column.dropped || column.hidden) continue;
-      if (column.name == statement.new_name) {
-        return SqlError(Code::kExists, sqlstate::kDuplicateColumn,
-                        "column \"{}\" of relation \"{}\" already exists", statement.new_name,
-                        next.name);
-      }
+      taken = taken || column.name == statement.new_name;
       if (column.name == statement.sub_name) target = &column;
     }
     if (target == nullptr) {
       return SqlError(Code::kNotFound, sqlstate::kUndefinedColumn, "column \"{}\" does not exist",
                       statement.sub_name);
+    }
+    if (taken) {
+      return SqlError(Code::kExists, sqlstate::kDuplicateColumn,
+                      "column \"{}\" of relation \"{}\" already exists", statement.new_name,
+                      next.name);
     }
     target->name = statement.new_name;
     renamed = target->id;

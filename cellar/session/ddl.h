@@ -172,8 +172,11 @@ class Ddl {
   std::string SequenceDefault(const catalog::TableDescriptor& sequence);
   // Names of relations in a default become 'schema.name'::regclass. Errors: 42P01, 42501.
   Status NameSequences(std::string* text);
+  // The same in an expression over the table's columns; `target`: boolean for conditions, else
+  // kInvalid.
+  Status NameRelations(const catalog::TableDescriptor& table, Type target, std::string* text);
   // After a relation's name or schema has changed from the old one (empty: whatever it was):
-  // defaults of the columns that own it follow, and those that name it.
+  // defaults of the columns that own it follow, and whatever tables keep that names it.
   Status FollowSequence(catalog::TableId sequence, std::string_view old_schema = {},
                         std::string_view old_name = {});
   struct SequenceUser {

@@ -144,6 +144,7 @@ Status Ddl::AddColumn(const ast::AlterTableCommand& command, catalog::TablePtr* 
       case ast::ConstraintKind::kGenerated:
         CELLAR_TRY(CheckGenerated(*constraint.expr, next, added));
         added.generated_sql = sql::DeparseExpr(*constraint.expr);
+        CELLAR_TRY(NameRelations(next, Type(), &added.generated_sql));
         break;
       case ast::ConstraintKind::kNull:
       case ast::ConstraintKind::kIdentity: break;

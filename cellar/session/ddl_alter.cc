@@ -79,6 +79,11 @@ Status Ddl::AlterTable(const ast::AlterTableStmt& statement) {
                   fmt::format("relation \"{}\" does not exist, skipping", statement.table.name));
   }
   catalog::TablePtr table = *found;
+  if (statement.object_type == ast::ObjectType::kView &&
+      table->kind != catalog::RelationKind::kView) {
+    return SqlError(Code::kInvalid, sqlstate::kWrongObjectType, "\"{}\" is not a view",
+                    table->name);
+  }
   if (table->kind == catalog::RelationKind::kTable) CELLAR_TRY(CheckUnused(*table, "ALTER TABLE"));
   CELLAR_TRY(RefusePending(*table, "ALTER TABLE"));
   next_key_ = KeyThatFollows(statement, *table);
@@ -492,6 +497,11 @@ Status Ddl::ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr*
         .WithDetail(fmt::format("rule _RETURN on view {} depends on column \"{}\"",
                                 s_.QualifiedName(*views[0]), command.name));
   }
+  if (!column->generated_sql.empty() && command.expr != nullptr) {
+    return SqlError(Code::kInvalid, "42611",
+                    "cannot specify USING when altering type of generated column")
+        .WithDetail(fmt::format("Column \"{}\" is a generated column.", command.name));
+  }
   int serial = 0;
   CELLAR_TRY_ASSIGN(Type type, s_.TypeNamed(command.column->type, &serial));
   if (!IsStorable(type)) {
@@ -566,8 +576,7 @@ Status Ddl::ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr*
     if (other.dropped || other.generated_sql.empty() || other.id == id) continue;
     CELLAR_TRY_ASSIGN(ast::ExprPtr expr, sql::ParseExpression(other.generated_sql));
     if (CheckExpression(*expr, &without, other.type).ok()) continue;
-    return SqlError(Code::kInvalid, sqlstate::kSyntaxError,
-                    "cannot alter type of a column used by a generated column")
+    return UnsupportedError("cannot alter type of a column used by a generated column")
         .WithDetail(fmt::format("Column \"{}\" is used by generated column \"{}\".", command.name,
                                 other.name));
   }

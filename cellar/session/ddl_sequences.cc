@@ -4,6 +4,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/ddl.h"
+#include "cellar/session/settled_literals.h"
 #include "cellar/sql/parser/deparse.h"
 #include "cellar/sql/parser/scan.h"
 
@@ -74,6 +75,23 @@ Status Ddl::NameSequences(std::string* text) {
   }
   if (copied != 0) *text = out.append(*text, copied);
   return Status();
+}
+
+Status Ddl::NameRelations(const catalog::TableDescriptor& table, Type target, std::string* text) {
+  const auto& columns = table.columns;
+  if (std::any_of(columns.begin(), columns.end(), [](const catalog::ColumnDescriptor& column) {
+        return !column.dropped && column.type.id == TypeId::kRegclass;
+      })) {
+    // A literal beside such a column is a name without saying so.
+    sql::PlannerContext context = s_.MakePlannerContext({});
+    sql::EvalContext fold;
+    Arena arena;
+    s_.SetUpContext(&fold);
+    fold.set_arena(&arena);
+    context.fold = &fold;
+    *text = SettleLiterals(*text, table, target, context, NameInSql);
+  }
+  return NameSequences(text);
 }
 
 std::vector<catalog::NamespaceId> Ddl::SpacesOfDatabase() {
@@ -150,20 +168,24 @@ Status Ddl::FollowSequence(catalog::TableId id, std::string_view old_schema,
     for (const catalog::TablePtr& table : Catalog()->ListTables(space)) {
       catalog::TableDescriptor next = *table;
       bool changed = false;
-      for (catalog::ColumnDescriptor& column : next.columns) {
-        std::string& text = column.default_sql;
-        if (column.dropped || text.empty()) continue;
-        if (column.sequence == id && text.starts_with("nextval(")) {
-          text = SequenceDefault(*sequence);
+      const auto follow = [&](std::string* text) {
+        size_t at = old.empty() ? std::string::npos : text->find(old);
+        for (; at != std::string::npos; at = text->find(old, at + now.size())) {
+          text->replace(at, old.size(), now);
           changed = true;
-          continue;
         }
-        size_t at = old.empty() ? std::string::npos : text.find(old);
-        for (; at != std::string::npos; at = text.find(old, at + now.size())) {
-          text.replace(at, old.size(), now);
+      };
+      for (catalog::ColumnDescriptor& column : next.columns) {
+        if (column.dropped) continue;
+        follow(&column.generated_sql);
+        if (column.sequence == id && column.default_sql.starts_with("nextval(")) {
+          column.default_sql = SequenceDefault(*sequence);
           changed = true;
+        } else {
+          follow(&column.default_sql);
         }
       }
+      for (catalog::CheckConstraint& check : next.checks) follow(&check.expression);
       if (changed) CELLAR_TRY(Editor().UpdateTable(std::move(next)).status());
     }
   }

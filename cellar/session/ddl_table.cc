@@ -431,6 +431,7 @@ Status Ddl::AddCheck(const ast::Constraint& constraint, const std::string& colum
     }
   }
   check.expression = sql::DeparseExpr(*constraint.expr);
+  CELLAR_TRY(NameRelations(*table, MakeType(TypeId::kBool), &check.expression));
   CELLAR_TRY_ASSIGN(uint64_t id, Editor().AllocateId());
   check.oid = static_cast<uint32_t>(id) + catalog::TableDescriptor::kFirstOid;
   table->checks.push_back(std::move(check));
@@ -588,6 +589,7 @@ Status Ddl::AddColumnConstraints(const ast::ColumnDef& definition, catalog::Tabl
       case ast::ConstraintKind::kGenerated:
         CELLAR_TRY(CheckGenerated(*constraint.expr, *table, *column));
         column->generated_sql = sql::DeparseExpr(*constraint.expr);
+        CELLAR_TRY(NameRelations(*table, Type(), &column->generated_sql));
         break;
       case ast::ConstraintKind::kCheck:
         CELLAR_TRY(AddTableConstraint(constraint, table, foreign_keys));

@@ -148,6 +148,7 @@ std::span<const Type> DirectStatement::parameter_types() const {
   return impl_->prepared->parameter_types;
 }
 const std::vector<ResultColumn>& DirectStatement::columns() const {
+  impl_->prepared->announced = true;
   return impl_->portal->result_columns();
 }
 bool DirectStatement::returns_rows() const { return impl_->prepared->returns_rows; }

@@ -339,7 +339,7 @@ Status Session::Impl::EnsurePlan(Prepared* prepared) {
     return status;
   }
   prepared->columns = ColumnsOf(*prepared->plan);
-  if (!before.empty() && prepared->returns_rows) {
+  if (prepared->announced && !before.empty() && prepared->returns_rows) {
     bool same = before.size() == prepared->columns.size();
     for (size_t i = 0; same && i < before.size(); ++i)
       same = before[i].type == prepared->columns[i].type;
@@ -494,16 +494,8 @@ Result<ExecuteOutcome> Session::Impl::PumpPortal(Portal* portal, uint64_t max_ro
         portal->finished = true;
         break;
       } else {
-        Result<const RowBatch*> next = portal->execution->Next();
-        if (!next.ok()) {
-          // Behind a rewrite's last commit old storage shows what never was: a key twice, say.
-          portal->checked = false;
-          if (next.status().code() != Code::kConflict) CELLAR_TRY(CheckStillCurrent(portal));
-          return next.status();
-        }
-        portal->pending = *next;
+        CELLAR_TRY_ASSIGN(portal->pending, NextRows(portal));
         portal->pending_row = 0;
-        CELLAR_TRY(CheckStillCurrent(portal));
         if (portal->pending == nullptr) {
           portal->exhausted = portal->finished = true;
           break;
@@ -518,6 +510,7 @@ Result<ExecuteOutcome> Session::Impl::PumpPortal(Portal* portal, uint64_t max_ro
     const size_t available = portal->pending->size() - portal->pending_row;
     const size_t count = static_cast<size_t>(std::min<uint64_t>(left, available));
     *sent = true;
+    portal->prepared->announced = true;
     if (count == portal->pending->size()) {
       CELLAR_TRY(sink->OnRows(*portal->pending));
     } else {
@@ -809,7 +802,8 @@ Result<StatementDescription> Session::DescribeStatement(const std::string& name)
     impl_->Fail();
     return NoSuchStatement(name);
   }
-  const Prepared& prepared = *at->second;
+  Prepared& prepared = *at->second;
+  prepared.announced = true;
   StatementDescription description;
   for (const Type& type : prepared.parameter_types) {
     description.parameter_oids.push_back(type.id == TypeId::kInvalid ? 25 : OidOf(type));
@@ -868,7 +862,7 @@ Status Session::Bind(const std::string& portal_name, const std::string& statemen
                          fmt::format("portal \"{}\" parameter ${}", portal_name, i + 1))
                    : std::move(value).status();
       }
-      portal->parameters.push_back(CopyDatum(*value, type, &portal->arena));
+      portal->parameters.push_back(*value);
     }
     impl.portals[portal_name] = std::move(portal);
     return Status();
@@ -887,6 +881,17 @@ Result<std::vector<ResultColumn>> Session::DescribePortal(const std::string& nam
                     name);
   }
   const Portal& portal = *at->second;
+  if (!portal.started && !portal.prepared->announced && !impl_->failed) {
+    // What is told now must be what the execution gives.
+    Statement statement(portal.prepared->text);
+    StatementScope running(impl_.get(), &statement, nullptr);
+    Status status = impl_->Guarded([&] { return impl_->EnsurePlan(portal.prepared.get()); });
+    if (!status.ok()) {
+      impl_->Fail();
+      return status;
+    }
+  }
+  portal.prepared->announced = true;
   *returns_rows = portal.materialized || portal.prepared->returns_rows;
   return portal.result_columns();
 }

@@ -165,6 +165,9 @@ struct Prepared {
   std::vector<ResultColumn> columns;
   bool returns_rows = false;
   bool from_sql = false;  // PREPARE rather than Parse
+  // Somebody has been told the types of `columns`, or has had rows of them: a plan that is made
+  // anew must keep them.
+  bool announced = false;
   int64_t prepared_micros = 0;
 };
 

@@ -329,8 +329,10 @@ Status Session::Impl::DeclareCursor(const ast::DeclareCursorStmt& statement,
   CELLAR_TRY(RequireTables(*target->plan));
   portal->catalog = CurrentCatalog();
   CELLAR_TRY_ASSIGN(
-      const sql::ExecEnvironment environment,
+      sql::ExecEnvironment environment,
       MakeEnvironment(portal->statement.get(), &portal->context, portal->catalog.get()));
+  // What it has taken of a sequence is what was fetched.
+  if (target->plan->has_effects) environment.batch_rows = 1;
   // It shows what is there now, however late its first row is fetched.
   static_cast<void>(transaction->kv->snapshot_version(environment.view.get()));
   CELLAR_TRY_ASSIGN(portal->execution, sql::Execution::Open(target->plan, environment));
@@ -527,7 +529,7 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
           std::shared_ptr<Prepared> made,
           Prepare(statement.name, text, std::make_shared<const sql::Statement>(std::move(*parsed)),
                   std::move(types)));
-      made->from_sql = true;
+      made->from_sql = made->announced = true;
       statements[statement.name] = std::move(made);
       return Status();
     }

@@ -77,8 +77,11 @@ class PageDirectory : public std::enable_shared_from_this<PageDirectory> {
   void BeginBarrier();
   void EndBarrier(uint64_t version);
 
-  // Rows written to the delta since it was last sealed, roughly.
+  // Rows written to the delta since it was last sealed, roughly: counted when their transaction has
+  // ended, since sealing sees nothing of them before.
   std::atomic<uint64_t> changes{0};
+  // As many as there were when the sealing that goes on began.
+  std::atomic<uint64_t> changes_to_seal{0};
   // Sealed since the engine was last asked to drop the deleted rows.
   std::atomic<uint64_t> dead_rows{0};
   // The last attempt to seal met writers.

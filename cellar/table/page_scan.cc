@@ -13,11 +13,18 @@ namespace {
 constexpr size_t kLeastBorrowed = 16;
 // A batch ends once it has copied as much: rows may be long.
 constexpr size_t kMostCopied = 1 << 20;
+// The first block of the delta under a limit, in bytes.
+constexpr size_t kSmallestFirstBlock = 256, kLargestFirstBlock = 32 << 10, kGuessedRowBytes = 128;
 
 kv::ScanOptions DeltaOptions(const ScanSpec& spec) {
   kv::ScanOptions options;
   options.reverse = spec.reverse;
   options.view = spec.view.get();
+  if (spec.limit_hint != 0) {
+    const uint64_t rows = std::min<uint64_t>(spec.limit_hint, kLargestFirstBlock);
+    options.first_block_bytes =
+        std::clamp<size_t>(rows * kGuessedRowBytes, kSmallestFirstBlock, kLargestFirstBlock);
+  }
   return options;
 }
 
@@ -156,7 +163,7 @@ class PageScanReader final : public Reader {
     batch->Reset(codec_->types());
     rows_ = copied_bytes_ = 0;
     borrowed_ = false;
-    while (rows_ < kBatchRows && copied_bytes_ < kMostCopied) {
+    while (rows_ < kBatchRows && copied_bytes_ < kMostCopied && !IsEnough()) {
       if (run_.kind == MergeRun::Kind::kEnd) {
         if (item_ == items_.size() || borrowed_) break;
         merge_ = std::make_unique<PageMerge>(context_, table_, items_[item_].start,
@@ -179,6 +186,11 @@ class PageScanReader final : public Reader {
     WantedValues wanted = WantedValues::Of(spec_.columns);
     for (const ColumnFilter& filter : spec_.filters) wanted.columns.push_back(filter.column);
     return wanted;
+  }
+
+  // Has the caller all that it is likely to want? What comes next may lie behind many deleted rows.
+  bool IsEnough() const {
+    return rows_ > 0 && spec_.limit_hint > returned_ && rows_ >= spec_.limit_hint - returned_;
   }
 
   // Adds the run, or as much of it as the caller is likely to want.

@@ -59,7 +59,18 @@ void KeepPlaces(std::span<const uint32_t> places, std::vector<T>* items) {
 // ---- AccessContext ----
 
 AccessContext::AccessContext() = default;
-AccessContext::~AccessContext() = default;
+AccessContext::~AccessContext() {
+  for (const KnownDirectory& known : directories_) {
+    known.directory->changes.fetch_add(known.changes, std::memory_order_relaxed);
+  }
+}
+
+void AccessContext::CountChanges(const CompiledTable& table, size_t rows) {
+  const PageDirectory& directory = DirectoryOf(table);
+  for (KnownDirectory& known : directories_) {
+    if (known.directory.get() == &directory) known.changes += rows;
+  }
+}
 
 PageDirectory& AccessContext::DirectoryOf(const CompiledTable& table) {
   const codec::TableId id = table.table().storage_id();

@@ -48,6 +48,9 @@ struct AccessContext {
   }
   // Where the table's pages are; without a store, as far as this context has seen.
   PageDirectory& DirectoryOf(const CompiledTable& table);
+  // Rows of the table that this transaction has written to the delta: the directory's count has
+  // them when the context ends.
+  void CountChanges(const CompiledTable& table, size_t rows);
   // Takes the right to write the table's pages, until the context ends. False: somebody else has
   // it, or has had it since the snapshot of this transaction.
   bool LeasePages(const CompiledTable& table);
@@ -75,6 +78,7 @@ struct AccessContext {
     codec::TableId table;
     IndexId primary;
     std::shared_ptr<PageDirectory> directory;
+    uint64_t changes = 0;  // of the transaction
   };
   std::vector<KnownDirectory> directories_;
   struct HeldLease {

@@ -330,7 +330,10 @@ Result<SealStep> Sealer::Step(const TablePtr& table, const SealOptions& options,
     return out;
   }
   PageLease lease(directory, engine_);
-  const uint64_t changes = directory->changes.load(std::memory_order_relaxed);
+  if (position->empty()) {
+    directory->changes_to_seal.store(directory->changes.load(std::memory_order_relaxed),
+                                     std::memory_order_relaxed);
+  }
   kv::TransactionOptions transaction_options;
   transaction_options.durable = false;  // what is lost in a crash is sealed again
   transaction_options.unmarked_writes = true;
@@ -368,6 +371,8 @@ Result<SealStep> Sealer::Step(const TablePtr& table, const SealOptions& options,
   directory->dead_rows.fetch_add(out.rows, std::memory_order_relaxed);
   if (out.done) {
     directory->contended.store(false, std::memory_order_relaxed);
+    // What came behind this run's position meanwhile is still to be sealed.
+    const uint64_t changes = directory->changes_to_seal.exchange(0, std::memory_order_relaxed);
     directory->changes.fetch_sub(
         std::min(changes, directory->changes.load(std::memory_order_relaxed)),
         std::memory_order_relaxed);

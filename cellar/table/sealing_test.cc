@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <random>
 #include <thread>
@@ -275,6 +276,74 @@ TEST(Sealing, DoesNotAbortTransactionsThatAreOpen) {
     rows.emplace(500, MakeRow(500, 1));
     ExpectRows(&store, store.tables(), table, rows);
   }
+}
+
+TEST(Sealing, WhatIsNotCommittedYetIsStillToBeSealed) {
+  Store store;
+  const TablePtr table = store.Create(MakeTable(true));
+  Sealer sealer(store.engine(), store.tables());
+  std::unique_ptr<kv::Transaction> transaction = store.engine()->Begin(kv::TransactionOptions());
+  {
+    Access access(transaction.get(), nullptr, store.tables());
+    std::vector<Row> rows;
+    for (int i = 0; i < 50; ++i) rows.push_back(MakeRow(i, 1));
+    Must(InsertAll(&access, table, rows));
+    EXPECT_TRUE(Must(sealer.SealAll(table, SmallSteps(), nullptr)).done);
+    Must(transaction->Commit());
+  }
+  EXPECT_EQ(sealer.ChangesOf(table), 50u);
+  EXPECT_EQ(Must(sealer.SealAll(table, SmallSteps(), nullptr)).rows, 50u);
+  EXPECT_EQ(sealer.ChangesOf(table), 0u);
+}
+
+TEST(Sealing, AScanUnderALimitStopsBeforeDeletedRows) {
+  Store store;
+  const TablePtr table = store.Create(MakeTable(true));
+  Sealer sealer(store.engine(), store.tables());
+  const auto run = [&](const std::function<void(Access*)>& work) {
+    std::unique_ptr<kv::Transaction> transaction = store.engine()->Begin(kv::TransactionOptions());
+    Access access(transaction.get(), nullptr, store.tables());
+    work(&access);
+    Must(transaction->Commit());
+  };
+  constexpr int kRows = 5000;
+  run([&](Access* access) {
+    std::vector<Row> rows;
+    for (int i = 0; i < kRows; ++i) rows.push_back(MakeRow(i, 1));
+    Must(InsertAll(access, table, rows));
+  });
+  EXPECT_TRUE(Must(sealer.SealAll(table, SmallSteps(), nullptr)).done);
+  // Only the last ten stay.
+  run([&](Access* access) {
+    ScanSpec spec = SpecOf(table, table->primary());
+    spec.with_row_ref = true;
+    Result<std::unique_ptr<Reader>> reader = access->Scan(std::move(spec));
+    RowBatch batch;
+    int left = kRows - 10;
+    while (left > 0 && Must((*reader)->Next(&batch))) {
+      std::vector<uint32_t> first;
+      for (uint32_t i = 0; i < batch.size() && left > 0; ++i, --left) first.push_back(i);
+      batch.Keep(first);
+      const size_t width = table->columns.size();
+      const std::vector<std::string_view> refs(batch.column(width).bytes(),
+                                               batch.column(width).bytes() + batch.size());
+      RowBatch old_rows;
+      old_rows.columns().resize(width);
+      for (size_t c = 0; c < width; ++c) std::swap(old_rows.column(c), batch.column(c));
+      old_rows.SetSize(refs.size());
+      Must(access->Delete(table, refs, old_rows));
+    }
+  });
+  run([&](Access* access) {
+    ScanSpec spec = SpecOf(table, table->primary());
+    spec.reverse = true;
+    spec.limit_hint = 3;
+    Result<std::unique_ptr<Reader>> reader = access->Scan(std::move(spec));
+    RowBatch batch;
+    EXPECT_TRUE(Must((*reader)->Next(&batch)));
+    EXPECT_GE(batch.size(), 3u);
+    EXPECT_LT(access->stats().rows_read, 100u);  // a page or two and a small block of the delta
+  });
 }
 
 struct Setting {

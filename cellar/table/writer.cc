@@ -154,7 +154,7 @@ Status LogRows(AccessContext* context, const CompiledTable& compiled, const RowB
 
 void CountChanges(AccessContext* context, const CompiledTable& compiled, size_t rows) {
   if (!compiled.paged()) return;
-  context->DirectoryOf(compiled).changes.fetch_add(rows, std::memory_order_relaxed);
+  context->CountChanges(compiled, rows);
 }
 
 // One index's part of an insert.

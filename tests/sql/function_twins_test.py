@@ -10,22 +10,14 @@ each with its reason. Without PostgreSQL, Cellar runs alone.
 """
 
 import argparse
-import importlib.machinery
-import importlib.util
 import os
 import random
 import re
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def load_slt():
-    loader = importlib.machinery.SourceFileLoader("slt", os.path.join(HERE, "../../tools/slt"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("slt", loader))
-    loader.exec_module(module)
-    return module
-
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import slt_module  # noqa: E402
+from slt_module import slt  # noqa: E402
 
 # Values by type: plain ones, and what lies at the ends.
 VALUES = {
@@ -116,7 +108,7 @@ KNOWN = [
 
 
 class Twins:
-    def __init__(self, slt, url, other_url, seed):
+    def __init__(self, url, other_url, seed):
         self.cellar = slt.Connection(url)
         self.other = slt.Connection(other_url) if other_url else None
         self.random = random.Random(seed)
@@ -340,22 +332,11 @@ def main():
     parser.add_argument("--url", help="of a running Cellar, instead of one of its own")
     parser.add_argument("--postgres", help="the url of a running PostgreSQL")
     arguments = parser.parse_args()
-    slt = load_slt()
     print(f"seed {arguments.seed}")
-    other = None
-    if not arguments.postgres and slt.Postgres.installed():
-        other = slt.Postgres()
-    server = None if arguments.url else slt.Cellar(arguments.program, "row", "auto")
-    good = clean = False
-    try:
-        url = arguments.postgres or (other.url if other else None)
-        good = Twins(slt, arguments.url or server.url, url, arguments.seed).drive(
-            arguments.calls, arguments.show)
-    finally:
-        if other:
-            other.stop()
-        clean = server.stop() if server else True
-    sys.exit(0 if good and clean else 1)
+    with slt_module.postgres(arguments.postgres) as theirs, \
+            slt_module.cellar(arguments.program, url=arguments.url) as ours:
+        good = Twins(ours, theirs, arguments.seed).drive(arguments.calls, arguments.show)
+    sys.exit(0 if good else 1)
 
 
 if __name__ == "__main__":

@@ -6,21 +6,13 @@ batch both answer the same to every query, whatever path the planner takes, and 
 """
 
 import argparse
-import importlib.machinery
-import importlib.util
 import os
 import random
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def load_slt():
-    loader = importlib.machinery.SourceFileLoader("slt", os.path.join(HERE, "../../tools/slt"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("slt", loader))
-    loader.exec_module(module)
-    return module
-
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import slt_module  # noqa: E402
+from slt_module import slt  # noqa: E402
 
 COLUMNS = "id int primary key, a int, b text, c numeric, d date, f bool, g varchar(12)"
 # %s is the table. Unique ones hold among the values that the writer draws often enough.
@@ -71,7 +63,7 @@ QUERIES = [
 
 
 class Twins:
-    def __init__(self, slt, url, seed):
+    def __init__(self, url, seed):
         self.connection = slt.Connection(url)
         self.random = random.Random(seed)
         self.next_id = 1
@@ -215,13 +207,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    slt = load_slt()
-    server = slt.Cellar(arguments.program, arguments.layout, arguments.seal)
-    try:
-        Twins(slt, server.url, arguments.seed).drive(arguments.rounds)
-    finally:
-        clean = server.stop()
-    sys.exit(0 if clean else 1)
+    with slt_module.cellar(arguments.program, arguments.layout, arguments.seal) as url:
+        Twins(url, arguments.seed).drive(arguments.rounds)
 
 
 if __name__ == "__main__":

@@ -12,24 +12,18 @@ installed.
 """
 
 import argparse
-import importlib.machinery
-import importlib.util
 import os
 import random
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import slt_module  # noqa: E402
+from slt_module import slt  # noqa: E402
+
 ROWS = 3300
 LAYOUTS = [("row", "auto"), ("pages", "always"), ("pages", "auto"), ("cell", "auto"),
            ("datum", "auto")]
-
-
-def load_slt():
-    loader = importlib.machinery.SourceFileLoader("slt", os.path.join(HERE, "../../tools/slt"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("slt", loader))
-    loader.exec_module(module)
-    return module
 
 
 # Unique constraints of t are DEFERRABLE: PostgreSQL then looks at them at the end of the statement,
@@ -93,7 +87,7 @@ class Writer:
         first = self.condition(o, own)
         if self.random.random() < 0.5:
             return first
-        return f"({first}) {self.random.choice(['and', 'or'])} ({self.condition(o, own)})"
+        return f"(({first}) {self.random.choice(['and', 'or'])} ({self.condition(o, own)}))"
 
     def keep(self):
         """Most statements leave most rows there."""
@@ -272,7 +266,6 @@ def main():
     parser.add_argument("--layout", choices=sorted({layout for layout, _ in LAYOUTS}))
     parser.add_argument("--batch", type=int)
     arguments = parser.parse_args()
-    slt = load_slt()
     if not slt.Postgres.installed():
         print("skipped: PostgreSQL 15 is not installed")
         sys.exit(77)

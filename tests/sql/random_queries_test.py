@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""Random queries beside PostgreSQL 15: joins of all kinds, LATERAL, subqueries, aggregates, grouping
-sets, windows, set operations, WITH, whole rows, char(n). Both servers hold the same small tables and
-have to give the same rows, or both refuse the query; an internal error is always wrong.
+"""Random queries beside PostgreSQL 15: joins of all kinds, LATERAL, subqueries in every clause,
+aggregates, grouping sets, window frames, set-returning functions in lists, comparisons of rows,
+volatile conditions, set operations, WITH, whole rows, char(n). Both servers hold the same small
+tables and have to give the same rows, or both refuse the query; an internal error is always wrong.
 
     random_queries_test.py PATH/TO/cellar [--seed N] [--queries N] [--keep-going]
 
@@ -10,13 +11,14 @@ begin (default 1). Query i of seed s is the same wherever it runs. Exit code 77:
 """
 
 import argparse
-import importlib.machinery
-import importlib.util
 import os
 import random
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import slt_module  # noqa: E402
+from slt_module import slt  # noqa: E402
+
 SETUP = [
     "create table a (id int primary key, x int, y int, s text, c char(3))",
     "create table b (id int primary key, x int, z int, s text, c char(5))",
@@ -36,13 +38,6 @@ TABLES = {
     "v": [("x", "i"), ("n", "i"), ("c", "c")],
     "r": [("id", "i"), ("s", "t"), ("c", "c")],
 }
-
-
-def load_slt():
-    loader = importlib.machinery.SourceFileLoader("slt", os.path.join(HERE, "../../tools/slt"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("slt", loader))
-    loader.exec_module(module)
-    return module
 
 
 class Relation:
@@ -99,6 +94,8 @@ class Generator:
             return f"{self.pick(['greatest', 'least'])}({self.int(scope, 0)}, {self.int(scope, 0)})"
         if roll < 90:
             return f"length({self.text(scope, depth - 1)})"
+        if roll < 92:
+            return f"(random() * 0)::int + {self.int(scope, depth - 1)}"
         return self.scalar(scope, depth - 1, "i")
 
     def text(self, scope, depth):
@@ -161,10 +158,11 @@ class Generator:
             return (f"{self.int(scope, 0)} is {self.pick(['', 'not '])}distinct from "
                     f"{self.int(scope, depth - 1)}")
         if roll < 76:
-            return (f"({self.int(scope, 0)}, {self.int(scope, 0)}) {self.pick(['=', '<', '>='])} "
-                    f"({self.int(scope, 0)}, {self.int(scope, 0)})")
-        if roll < 80 and scope[-1]:
+            return self.rows(scope, depth)
+        if roll < 79 and scope[-1]:
             return f"{self.pick(scope[-1]).alias} is {self.pick(['', 'not '])}null"
+        if roll < 81:
+            return self.pick(["random() < 2", "random() < -1", f"random() + {self.int(scope, 0)} > 0"])
         if roll < 88:
             return f"{self.pick(['', 'not '])}exists ({self.select(scope, depth - 1)[0]})"
         if roll < 95:
@@ -175,6 +173,38 @@ class Generator:
         if self.chance(30):
             query = f"array({query})"
         return f"{self.int(scope, 0)} {op} {self.pick(['any', 'all'])} ({query})"
+
+    def rows(self, scope, depth):
+        """A comparison of rows."""
+        pair = f"({self.int(scope, 0)}, {self.value(scope, 0, 't')})"
+        roll = self.random.randrange(100)
+        if roll < 40:
+            op = self.pick(["=", "<", ">=", "<>", "is distinct from", "is not distinct from"])
+            return f"{pair} {op} ({self.int(scope, 0)}, {self.text(scope, 0)})"
+        if roll < 60:
+            other = f"({self.int(scope, 0)}, {self.text(scope, 0)})"
+            return f"{pair} {self.pick(['in', 'not in'])} ({other}, (1, 'p'))"
+        query, _ = self.select(scope, depth - 1, kinds=["i", "t"], plain=roll > 80)
+        if roll < 80:
+            return f"{pair} {self.pick(['in', 'not in', '= any', '< all', '<> all'])} ({query})"
+        return f"{pair} {self.pick(['=', '<', '>='])} ({query} order by 1, 2 limit 1)"
+
+    def window(self, inner):
+        """A call over a window, of type int. What it gives does not depend on the order of peers."""
+        call = self.pick(["count(*)", f"sum({self.int(inner, 0)})", f"max({self.int(inner, 0)})",
+                          f"min({self.int(inner, 0)})", "rank()", "dense_rank()",
+                          f"count({self.int(inner, 0)}) filter (where {self.bool(inner, 0)})"])
+        partition = f"partition by {self.value(inner, 1, self.pick('iit'))} " if self.chance(60) else ""
+        frame = ""
+        if "rank" not in call and self.chance(60):
+            bounds = ["unbounded preceding", "1 preceding", "current row", "1 following",
+                      "unbounded following"]
+            first, last = sorted(self.random.randrange(5) for _ in range(2))
+            frame = f" {self.pick(['range', 'groups'])} between {bounds[min(first, 3)]} and " \
+                    f"{bounds[max(last, 1)]}"
+            frame += self.pick(["", "", " exclude group", " exclude current row"
+                                if call.startswith("count(*)") else ""])
+        return f"{call} over ({partition}order by {self.int(inner, 1)}{frame})::int"
 
     def scalar(self, scope, depth, kind):
         """A subquery of one row."""
@@ -279,10 +309,12 @@ class Generator:
         columns, targets = [], []
         for i, kind in enumerate(wanted):
             value = self.value(inner, depth, kind)
-            if kind == "i" and self.chance(8):
-                value = (f"{self.pick(['count(*)', 'sum(' + self.int(inner, 0) + ')', 'rank()'])} "
-                         f"over (partition by {self.int(inner, 0)} order by {self.int(inner, 0)})"
-                         "::int")
+            if kind == "i" and self.chance(10):
+                value = self.window(inner)
+            elif kind == "i" and not plain and self.chance(5):
+                value = self.pick([f"generate_series(1, {self.int(inner, 0)} % 3)",
+                                   f"unnest(array[{self.int(inner, 0)}, {self.int(inner, 0)}])",
+                                   f"generate_series(1, 2) + {self.int(inner, 0)}"])
             columns.append((f"c{i + 1}", kind))
             targets.append(f"{value} as c{i + 1}")
         distinct = "distinct " if self.chance(12) else ""
@@ -294,7 +326,10 @@ class Generator:
         query = f"select {distinct}{', '.join(targets)} from {text}{where}"
         if not plain and self.chance(12):
             order = ", ".join(str(i + 1) for i in range(len(columns)))
-            query = f"{query} order by {order} limit {self.random.randrange(4)}"
+            limit = self.random.randrange(4)
+            if self.chance(20):
+                limit = f"(select count(*) from d where x < {limit})"
+            query = f"{query} order by {order} limit {limit}"
         return query, columns
 
     def grouped(self, inner, depth, kinds, text):
@@ -330,6 +365,8 @@ class Generator:
                 query += f" group by grouping sets ({names[0]}, (), ({', '.join(names)}))"
         if self.chance(20):
             query += f" having {self.aggregate(inner, 0)[0]} is not null"
+        elif self.chance(10):
+            query += f" having (select count(*) from {self.pick(list(TABLES))}) > count(*)"
         return query, columns
 
     def set_operation(self, scope, depth, kinds):
@@ -387,26 +424,15 @@ def main():
     parser.add_argument("--url", help="a running server in the place of the program")
     parser.add_argument("--postgres-url")
     options = parser.parse_args()
-    slt = load_slt()
     if not options.postgres_url and not slt.Postgres.installed():
         print("PostgreSQL 15 is not installed: skipped")
         return 77
-    servers, urls = [], []
-    try:
-        for given, make in ((options.url, lambda: slt.Cellar(options.program, "row", "auto")),
-                            (options.postgres_url, slt.Postgres)):
-            if given:
-                urls.append(given)
-                continue
-            servers.append(make())
-            urls.append(servers[-1].url)
-        return run(slt, options, urls)
-    finally:
-        for server in servers:
-            server.stop()
+    with slt_module.cellar(options.program, url=options.url) as ours, \
+            slt_module.postgres(options.postgres_url) as theirs:
+        return run(options, [ours, theirs])
 
 
-def run(slt, options, urls):
+def run(options, urls):
     databases = [slt.fresh_database(url, 0) for url in urls]
     connections = [slt.Connection(url) for url, _ in databases]
     for connection in connections:

@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 """pg_dump and pg_restore: what they take out of a database goes into another, and into PostgreSQL."""
 
-import importlib.machinery
-import importlib.util
 import os
 import re
 import sys
@@ -14,11 +12,9 @@ from harness import ServerTest, main, need
 BIN = "/usr/lib/postgresql/15/bin/"
 need("psql", BIN + "pg_dump", BIN + "pg_dumpall", BIN + "pg_restore")
 
-PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "slt")
-LOADER = importlib.machinery.SourceFileLoader("slt", PATH)
-slt = importlib.util.module_from_spec(importlib.util.spec_from_loader("slt", LOADER))
-sys.modules["slt"] = slt
-LOADER.exec_module(slt)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from slt_module import slt  # noqa: E402
+
 
 SETUP = r"""
 CREATE SCHEMA s2;

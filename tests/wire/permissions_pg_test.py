@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 """What each of several roles may do, statement by statement, beside PostgreSQL 15."""
 
-import importlib.machinery
-import importlib.util
 import io
 import os
 import sys
@@ -16,11 +14,9 @@ except ImportError:
     print("skipped: no psycopg2", file=sys.stderr)
     sys.exit(77)
 
-PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "slt")
-LOADER = importlib.machinery.SourceFileLoader("slt", PATH)
-slt = importlib.util.module_from_spec(importlib.util.spec_from_loader("slt", LOADER))
-sys.modules["slt"] = slt
-LOADER.exec_module(slt)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from slt_module import slt  # noqa: E402
+
 if not slt.Postgres.installed():
     print("skipped: no PostgreSQL 15", file=sys.stderr)
     sys.exit(77)

@@ -9,6 +9,7 @@
 #include <rocksdb/metadata.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
+#include <rocksdb/utilities/table_properties_collectors.h>
 #include <rocksdb/write_batch.h>
 #include <rocksdb/write_buffer_manager.h>
 #include <unistd.h>
@@ -34,6 +35,7 @@ constexpr size_t kMaxKeyBytes = 1 << 20;
 constexpr size_t kSoftTransactionBytes = 4 << 20;
 constexpr size_t kKeepBatchBytes = 8 << 20;
 constexpr uint64_t kMaxSplitScanBytes = 64 << 20;
+constexpr size_t kDeletionWindow = 32 << 10;  // entries
 constexpr std::string_view kCouldNotRead = "could not read the store";
 constexpr std::string_view kCouldNotWrite = "could not write to the store";
 
@@ -73,6 +75,10 @@ rocksdb::Options MakeOptions(const RocksOptions& ours, rocksdb::Env* env,
   // Memtables count against the cache, so that one number bounds both.
   options.write_buffer_manager =
       std::make_shared<rocksdb::WriteBufferManager>(2 * ours.write_buffer_bytes, cache);
+  // Scans step over what was deleted until it is compacted away: files that are half deletions
+  // somewhere are compacted of themselves.
+  options.table_properties_collector_factories.push_back(
+      rocksdb::NewCompactOnDeletionCollectorFactory(kDeletionWindow, kDeletionWindow / 2));
   options.memtable_whole_key_filtering = true;
   options.memtable_prefix_bloom_size_ratio = 0.02;
   options.level_compaction_dynamic_level_bytes = true;

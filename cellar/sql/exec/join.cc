@@ -68,7 +68,13 @@ class JoinOperator : public Operator {
         arena_.Reset();
         context().set_arena(&arena_);
         rows_.clear();
-        CELLAR_TRY(condition_->Filter(scratch_, Selection{nullptr, count}, context(), &rows_));
+        if (!state_.RowByRow(node_)) {
+          CELLAR_TRY(condition_->Filter(scratch_, Selection{nullptr, count}, context(), &rows_));
+        } else {
+          for (uint32_t row = 0; row < count; ++row) {
+            CELLAR_TRY(condition_->Filter(scratch_, Selection{&row, 1}, context(), &rows_));
+          }
+        }
         for (uint32_t row : rows_)
           passing.Add(candidates_.left[start + row], candidates_.right[start + row]);
       }
@@ -266,7 +272,8 @@ class HashJoinOperator : public JoinOperator {
         right_(std::move(children[1])),
         left_keys_(node.As<HashJoinNode>().left_keys),
         right_keys_(node.As<HashJoinNode>().right_keys),
-        keep_right_(IsStable(*node.children[1], *state->plan)),
+        keep_right_(IsStable(*node.children[1], *state->plan) &&
+                    !ReadsSlots(node.As<HashJoinNode>().right_keys, *state->plan)),
         null_aware_(node.As<HashJoinNode>().null_aware) {}
 
  protected:

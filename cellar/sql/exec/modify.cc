@@ -60,7 +60,7 @@ Result<RowBatch*> ModifyOperator::DoNext() {
 }
 
 Result<RowBatch*> ModifyOperator::NextInput(size_t most) {
-  most = std::min(most, state_.env.batch_rows);
+  most = state_.RowByRow(node_) ? 1 : std::min(most, state_.env.batch_rows);
   if (input_ != nullptr && input_next_ < input_->size()) {
     return EmitChunk(*input_, nullptr, &input_next_, &part_, most);
   }

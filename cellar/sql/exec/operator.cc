@@ -45,7 +45,7 @@ Result<OperatorPtr> Build(const PlanNode& node, ExecState* state) {
   std::vector<OperatorPtr> children;
   for (const PlanPtr& child : node.children) {
     CELLAR_TRY_ASSIGN(OperatorPtr built, Build(*child, state));
-    children.push_back(std::move(built));
+    children.push_back(SuitRows(node, std::move(built), state));
   }
   switch (node.kind) {
     case PlanKind::kResult:
@@ -84,6 +84,8 @@ namespace {
 class SlotCollector {
  public:
   explicit SlotCollector(const Plan& plan) : plan_(plan) {}
+
+  void Exprs(const std::vector<ExprPtr>& exprs) { Many(exprs); }
 
   void Node(const PlanNode& node) {
     for (const PlanPtr& child : node.children) Node(*child);
@@ -225,6 +227,12 @@ std::vector<int> OuterSlots(const PlanNode& node, const Plan& plan) {
   SlotCollector collector(plan);
   collector.Node(node);
   return collector.Outer();
+}
+
+bool ReadsSlots(const std::vector<ExprPtr>& exprs, const Plan& plan) {
+  SlotCollector collector(plan);
+  collector.Exprs(exprs);
+  return !collector.Outer().empty();
 }
 
 bool ReadsWorkTable(const PlanNode& node, const Plan& plan) {

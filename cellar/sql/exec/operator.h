@@ -61,6 +61,11 @@ struct ExecState {
   std::vector<const RowBatch*> work_tables;
   std::vector<Operator*> scans;  // those that hold something of the transaction between calls
 
+  // Does the node compute one row after the other?
+  bool RowByRow(const PlanNode& node) const {
+    return node.has_effects && (plan->row_by_row || env.batch_rows == 1);
+  }
+
   table::Access& access() { return *env.access; }
   Status CheckMemory(size_t bytes) const;
   Status CheckCancel() const { return context->cancel ? context->cancel->Check() : Status(); }
@@ -68,20 +73,22 @@ struct ExecState {
 
 class Operator {
  public:
-  Operator(const PlanNode& node, ExecState* state) : node_(node), state_(*state) {}
+  // `measured`: EXPLAIN ANALYZE counts it as the node.
+  Operator(const PlanNode& node, ExecState* state, bool measured = true)
+      : node_(node), state_(*state), measured_(measured && state->env.analyze) {}
   virtual ~Operator() = default;
   Operator(const Operator&) = delete;
   Operator& operator=(const Operator&) = delete;
 
   Status Open() {
-    if (state_.env.analyze) ++counters().loops;
+    if (measured_) ++counters().loops;
     return DoOpen();
   }
   // Null at the end; never an empty batch. Looks at the cancel token, so that no loop over a
   // child's batches has to.
   Result<RowBatch*> Next() {
     CELLAR_TRY(state_.CheckCancel());
-    if (!state_.env.analyze) return DoNext();
+    if (!measured_) return DoNext();
     return TimedNext();
   }
   // After Open, instead of Next: how many rows there would be, if that is known without reading
@@ -114,6 +121,7 @@ class Operator {
   ExecState& state_;
 
  private:
+  const bool measured_;
   Result<RowBatch*> TimedNext();
 };
 using OperatorPtr = std::unique_ptr<Operator>;
@@ -126,6 +134,8 @@ Result<OperatorPtr> Build(const PlanNode& node, ExecState* state);
 
 // Builders by kind, each in the file named for it.
 Result<OperatorPtr> BuildSource(const PlanNode& node, ExecState* state);  // scan.cc
+// The child as the node wants its rows: one at a time, or many again.
+OperatorPtr SuitRows(const PlanNode& node, OperatorPtr child, ExecState* state);  // rowwise.cc
 Result<OperatorPtr> BuildRowwise(const PlanNode& node, OperatorPtr child,
                                  ExecState* state);  // rowwise.cc
 Result<OperatorPtr> BuildJoin(const PlanNode& node, std::vector<OperatorPtr> children,
@@ -144,6 +154,7 @@ Status FinishModifyingCtes(ExecState* state);
 
 // Slots read by the expressions below `node` and not filled below it: what its result depends on.
 std::vector<int> OuterSlots(const PlanNode& node, const Plan& plan);
+bool ReadsSlots(const std::vector<ExprPtr>& exprs, const Plan& plan);
 // Its result depends on the current rows of a recursive query around it, and so may never be kept.
 bool ReadsWorkTable(const PlanNode& node, const Plan& plan);
 // What `node` returns is the same for the whole execution.

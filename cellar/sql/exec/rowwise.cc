@@ -1,4 +1,5 @@
-// Filter, Project, ProjectSet, Limit: operators that look at one row at a time.
+// Filter, Project, ProjectSet, Limit: operators that look at one row at a time, and what hands rows
+// on one by one.
 #include <algorithm>
 
 #include "cellar/base/sqlstate.h"
@@ -6,6 +7,66 @@
 
 namespace cellar::sql::exec {
 namespace {
+
+// The child's rows, each as a batch of its own.
+class OneByOneOperator : public Operator {
+ public:
+  OneByOneOperator(OperatorPtr child, ExecState* state)
+      : Operator(child->node(), state, false), child_(std::move(child)) {}
+
+ protected:
+  Status DoOpen() override {
+    input_ = nullptr;
+    next_ = 0;
+    return child_->Open();
+  }
+  Result<RowBatch*> DoNext() override {
+    if (input_ == nullptr || next_ >= input_->size()) {
+      CELLAR_TRY_ASSIGN(input_, child_->Next());
+      next_ = 0;
+      if (input_ == nullptr || input_->size() == 1) {
+        RowBatch* whole = input_;
+        input_ = nullptr;
+        return whole;
+      }
+    }
+    return EmitChunk(*input_, nullptr, &next_, &out_, 1);
+  }
+
+ private:
+  OperatorPtr child_;
+  RowBatch* input_ = nullptr;
+  size_t next_ = 0;
+  RowBatch out_;
+};
+
+// The rows of a child that makes them one by one, in full batches: writing them costs by the batch.
+class GatherOperator : public Operator {
+ public:
+  GatherOperator(OperatorPtr child, ExecState* state)
+      : Operator(child->node(), state, false),
+        child_(std::move(child)),
+        types_(TypesOf(node_.output)) {}
+
+ protected:
+  Status DoOpen() override { return child_->Open(); }
+  Result<RowBatch*> DoNext() override {
+    out_.Reset(types_);
+    while (out_.size() < kBatchRows && out_.footprint_bytes() <= kEnoughBytes) {
+      CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
+      if (batch == nullptr) break;
+      out_.AppendAll(*batch);
+    }
+    return out_.size() > 0 ? &out_ : nullptr;
+  }
+
+ private:
+  static constexpr size_t kEnoughBytes = 1 << 20;
+
+  OperatorPtr child_;
+  std::vector<Type> types_;
+  RowBatch out_;
+};
 
 class FilterOperator : public Operator {
  public:
@@ -324,6 +385,25 @@ class LimitOperator : public Operator {
 };
 
 }  // namespace
+
+OperatorPtr SuitRows(const PlanNode& node, OperatorPtr child, ExecState* state) {
+  const bool one_by_one = state->RowByRow(node);
+  switch (node.kind) {
+    case PlanKind::kFilter:
+    case PlanKind::kProject:
+    case PlanKind::kProjectSet:
+    case PlanKind::kAggregate:
+      if (!one_by_one) break;
+      return std::make_unique<OneByOneOperator>(std::move(child), state);
+    case PlanKind::kInsert:
+    case PlanKind::kUpdate:
+    case PlanKind::kDelete:
+      if (one_by_one || !state->RowByRow(child->node())) break;
+      return std::make_unique<GatherOperator>(std::move(child), state);
+    default: break;
+  }
+  return child;
+}
 
 Result<OperatorPtr> BuildRowwise(const PlanNode& node, OperatorPtr child, ExecState* state) {
   switch (node.kind) {

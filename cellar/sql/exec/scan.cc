@@ -54,7 +54,8 @@ class ValuesOperator : public Operator {
     arena_.Reset();
     context().set_arena(&arena_);
     out_.Reset(types_);
-    const size_t count = std::min(kBatchRows, rows.size() - next_);
+    const size_t most = state_.RowByRow(node_) ? 1 : kBatchRows;
+    const size_t count = std::min(most, rows.size() - next_);
     out_.Resize(count);
     for (size_t i = 0; i < count; ++i, ++next_) {
       for (size_t c = 0; c < types_.size(); ++c) {
@@ -148,7 +149,7 @@ class ScanOperator : public Operator {
  private:
   // The next rows into batch_, no more than the environment wants at once.
   Result<bool> Read() {
-    const size_t most = state_.env.batch_rows;
+    const size_t most = state_.RowByRow(scan_) ? 1 : state_.env.batch_rows;
     if (most >= kBatchRows) {
       return CountReads([this] { return reader_->Next(&batch_); });
     }

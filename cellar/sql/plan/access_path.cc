@@ -831,9 +831,7 @@ Result<Phys> Physical::MakeScan(LogicalGet& get, AccessPath path, std::vector<Ex
     if (span.upper.value != nullptr) CELLAR_TRY(Finalize(&span.upper.value, {}));
   }
   node->spans = std::move(path.spans);
-  std::stable_sort(filter.begin(), filter.end(), [](const ExprPtr& a, const ExprPtr& b) {
-    return !HasSubplan(*a) && HasSubplan(*b);
-  });
+  OrderByCost(&filter);
   bool subplan = !filter.empty() && HasSubplan(*filter.back());
   bool filtered = !filter.empty();
   CELLAR_TRY(FinalizeAll(&filter, filter_cols));

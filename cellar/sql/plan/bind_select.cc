@@ -498,12 +498,13 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
 
   // The target that is written like this, among those that are not told by their bound form: with
   // subqueries, and constants.
-  auto target_like = [&](const ast::Expr& expr) -> std::optional<size_t> {
+  auto target_like = [&](const ast::Expr& expr, bool windows = false) -> std::optional<size_t> {
     std::string text;
     for (size_t i = 0; i < targets.size(); ++i) {
       const Target& target = targets[i];
       if (target.ast == nullptr || target.ast->kind != expr.kind) continue;
-      if (!IsConstant(*target.expr) && !HasSubplan(*target.expr)) continue;
+      // Two bindings of a subquery, or of a window with one, are not equal as expressions.
+      if (!windows && !IsConstant(*target.expr) && !HasSubplan(*target.expr)) continue;
       if (text.empty()) text = DeparseExpr(expr);
       if (DeparseExpr(*target.ast) == text) return i;
     }
@@ -589,7 +590,7 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
                                 size_t* index) -> Status {
     std::optional<size_t> found;
     CELLAR_TRY(output_target(expr, clause, true, &found));
-    if (!found.has_value()) found = target_like(expr);
+    if (!found.has_value()) found = target_like(expr, expr.kind != ast::NodeKind::kColumnRef);
     if (!found.has_value()) {
       env.place = place;
       CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(expr, env));
@@ -602,6 +603,7 @@ Result<BoundQuery> Binder::BindPlainSelect(const ast::SelectStmt& select, const 
         target.name = "?column?";
         target.location = ExprLocation(expr);
         target.expr = std::move(bound);
+        target.ast = &expr;
         targets.push_back(std::move(target));
         found = targets.size() - 1;
       }

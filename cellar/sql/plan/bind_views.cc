@@ -189,6 +189,7 @@ Result<ScopeItem*> Binder::ThroughViews(const DmlTarget& target, ScopeItem* base
                                         const std::string& alias,
                                         std::vector<ExprPtr>* conditions) {
   ScopeItem* below = base;
+  const std::string schema = base->schema;  // of the name in the statement
   for (size_t i = target.views.size(); i-- > 0;) {
     const ViewLevel& level = target.views[i];
     const ast::TableRef& from = *level.shape.from;
@@ -226,6 +227,7 @@ Result<ScopeItem*> Binder::ThroughViews(const DmlTarget& target, ScopeItem* base
     below = item;
     below->name = alias;
   }
+  below->schema = schema;
   return below;
 }
 

@@ -90,6 +90,12 @@ Result<Phys> Physical::Build(LogicalPtr node, std::vector<ExprPtr> conditions,
       return BuildJoins(std::move(node), std::move(conditions), request);
     }
     case LogicalKind::kFilter:
+      if (StandsAlone(s_, node->As<LogicalFilter>())) {
+        auto& filter = node->As<LogicalFilter>();
+        for (ExprPtr& condition : filter.conditions) conditions.push_back(std::move(condition));
+        return Build(std::move(filter.children[0]), std::move(conditions), request);
+      }
+      return BuildJoins(std::move(node), std::move(conditions), request);
     case LogicalKind::kJoin: return BuildJoins(std::move(node), std::move(conditions), request);
     case LogicalKind::kProjectSet:
       return BuildProjectSet(node->As<LogicalProjectSet>(), std::move(conditions), request);
@@ -197,9 +203,7 @@ Result<Phys> Physical::Project(Phys child, const std::vector<int>& ids) {
 
 Result<Phys> Physical::AddFilter(Phys child, std::vector<ExprPtr> conditions) {
   if (conditions.empty()) return child;
-  std::stable_sort(conditions.begin(), conditions.end(), [](const ExprPtr& a, const ExprPtr& b) {
-    return !HasSubplan(*a) && HasSubplan(*b);
-  });
+  OrderByCost(&conditions);
   double selectivity = Selectivity(conditions, nullptr, child.rows());
   bool subplans = HasSubplan(*conditions.back());
   CELLAR_TRY(FinalizeAll(&conditions, child.cols));
@@ -361,7 +365,9 @@ Result<Phys> Physical::BuildProjectSet(LogicalProjectSet& set, std::vector<ExprP
   for (int id : set.ids) own.Add(id);
   std::vector<ExprPtr> below, above;
   for (ExprPtr& condition : conditions) {
-    (Expand(IdsOf(s_, *condition)).Intersects(own) ? above : below).push_back(std::move(condition));
+    const bool own_rows =
+        Expand(IdsOf(s_, *condition)).Intersects(own) || IsVolatile(s_, *condition);
+    (own_rows ? above : below).push_back(std::move(condition));
   }
   Request inner;
   inner.needed = Expand(request.needed);

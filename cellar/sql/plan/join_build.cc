@@ -100,6 +100,7 @@ Result<Phys> Physical::JoinStep(Phys left, Leaf& leaf, Method method,
       node->columns.push_back(get.columns[i]);
       cols.push_back(get.ids[i]);
     }
+    OrderByCost(&rest);
     CELLAR_TRY(FinalizeAll(&rest, cols));
     node->condition = JoinConjuncts(std::move(rest));
     out.cols = left_only ? left.cols : cols;
@@ -169,7 +170,8 @@ Result<Phys> Physical::JoinStep(Phys left, Leaf& leaf, Method method,
     std::vector<ExprPtr> rest;
     for (ExprPtr& condition : on) {
       bool taken = false;
-      if (IsEquality(*condition)) {
+      // What is volatile is asked for each pair.
+      if (IsEquality(*condition) && !IsVolatile(s_, *condition)) {
         IdSet a = Expand(IdsOf(s_, *condition->args[0])),
               b = Expand(IdsOf(s_, *condition->args[1]));
         auto only = [](const IdSet& ids, const IdSet& own, const IdSet& other) {
@@ -220,6 +222,7 @@ Result<Phys> Physical::JoinStep(Phys left, Leaf& leaf, Method method,
       std::vector<int> cols = swap ? right.cols : left.cols;
       const std::vector<int>& second = swap ? left.cols : right.cols;
       cols.insert(cols.end(), second.begin(), second.end());
+      OrderByCost(&rest);
       CELLAR_TRY(FinalizeAll(&rest, cols));
       node->condition = JoinConjuncts(std::move(rest));
       out.cols = left_only ? left.cols : cols;
@@ -235,6 +238,7 @@ Result<Phys> Physical::JoinStep(Phys left, Leaf& leaf, Method method,
   node->join = leaf.join;
   std::vector<int> cols = left.cols;
   cols.insert(cols.end(), right.cols.begin(), right.cols.end());
+  OrderByCost(&on);
   CELLAR_TRY(FinalizeAll(&on, cols));
   node->condition = JoinConjuncts(std::move(on));
   if (leaf.null_aware && node->condition != nullptr) {

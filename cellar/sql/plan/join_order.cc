@@ -213,6 +213,7 @@ Result<Phys> Physical::BuildJoins(LogicalPtr node, std::vector<ExprPtr> conditio
   for (ExprPtr& condition : conditions) {
     Conjunct conjunct;
     conjunct.expr = std::move(condition);
+    conjunct.scope = produced;
     tree.pool.push_back(std::move(conjunct));
   }
   // Projected names in conditions stand for their expressions.
@@ -235,6 +236,7 @@ Result<Phys> Physical::BuildJoins(LogicalPtr node, std::vector<ExprPtr> conditio
         if (TrySemiJoin(&part, &tree, produced)) continue;
         Conjunct kept;
         kept.expr = std::move(part);
+        kept.scope = conjunct.scope;
         pool.push_back(std::move(kept));
       }
       continue;

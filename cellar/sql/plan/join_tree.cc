@@ -18,6 +18,14 @@ bool IsMovable(const Statement& statement, const LogicalProject& project) {
 
 }  // namespace
 
+bool StandsAlone(const Statement& statement, const LogicalFilter& filter) {
+  IdSet produced;
+  AddProduced(filter, &produced);
+  return produced.empty() &&
+         std::any_of(filter.conditions.begin(), filter.conditions.end(),
+                     [&](const ExprPtr& condition) { return IsVolatile(statement, *condition); });
+}
+
 bool IsEquality(const Expr& expr) {
   return expr.kind == ExprKind::kCall && expr.args.size() == 2 &&
          expr.function->comparison == FunctionSpec::Comparison::kEqual;
@@ -77,14 +85,20 @@ void Physical::NameExpression(int id, ExprPtr expr) {
   virtual_[id] = std::move(expr);
 }
 
+Conjunct Physical::ConjunctOf(ExprPtr condition, const Logical& scope) const {
+  Conjunct out;
+  if (IsVolatile(s_, *condition)) AddProduced(scope, &out.scope);
+  out.expr = std::move(condition);
+  return out;
+}
+
 void Physical::Flatten(LogicalPtr node, JoinTree* tree) {
   switch (node->kind) {
     case LogicalKind::kFilter: {
       auto& filter = node->As<LogicalFilter>();
+      if (StandsAlone(s_, filter)) break;
       for (ExprPtr& condition : filter.conditions) {
-        Conjunct conjunct;
-        conjunct.expr = std::move(condition);
-        tree->pool.push_back(std::move(conjunct));
+        tree->pool.push_back(ConjunctOf(std::move(condition), filter));
       }
       Flatten(std::move(filter.children[0]), tree);
       return;
@@ -112,17 +126,16 @@ void Physical::Flatten(LogicalPtr node, JoinTree* tree) {
       auto& join = node->As<LogicalJoin>();
       if (join.join == JoinKind::kInner) {
         for (ExprPtr& condition : join.conditions) {
-          Conjunct conjunct;
-          conjunct.expr = std::move(condition);
-          tree->pool.push_back(std::move(conjunct));
+          tree->pool.push_back(ConjunctOf(std::move(condition), join));
         }
         Flatten(std::move(join.children[0]), tree);
         Flatten(std::move(join.children[1]), tree);
         return;
       }
       if (join.join == JoinKind::kFull) break;
-      Flatten(std::move(join.children[0]), tree);
       Leaf leaf;
+      AddProduced(join, &leaf.scope);
+      Flatten(std::move(join.children[0]), tree);
       leaf.join = join.join;
       leaf.null_aware = join.null_aware;
       leaf.on = std::move(join.conditions);
@@ -150,8 +163,6 @@ bool Physical::TrySemiJoin(ExprPtr* condition, JoinTree* tree, const IdSet& prod
   Subquery& subquery = s_.subqueries[static_cast<size_t>(subplan->index)];
   if (subquery.root == nullptr || subquery.plan >= 0 || subquery.shared) return false;
   bool any = subplan->subplan_kind == SubplanKind::kAny;
-  // What differs from run to run is asked for each row.
-  if (!any && subquery.is_volatile) return false;
   if (!any && subplan->subplan_kind != SubplanKind::kExists) return false;
   if (any) {
     if (subplan->function->comparison != FunctionSpec::Comparison::kEqual) return false;
@@ -167,6 +178,8 @@ bool Physical::TrySemiJoin(ExprPtr* condition, JoinTree* tree, const IdSet& prod
     if (virtual_.count(id) != 0) correlated = true;
   });
   if (!any && !correlated) return false;  // one run answers for all rows
+  // What differs from run to run is asked for each row.
+  if (correlated && subquery.is_volatile) return false;
   if (any && negated && correlated) return false;
   if (any && negated && !SameHashForm(subplan->args[0]->type, s_.column(subquery.ids[0]).type)) {
     return false;
@@ -284,6 +297,7 @@ void Physical::Strengthen(JoinTree* tree) {
       for (ExprPtr& condition : leaf.on) {
         Conjunct conjunct;
         conjunct.expr = std::move(condition);
+        conjunct.scope = leaf.scope;
         tree->pool.push_back(std::move(conjunct));
       }
       Flatten(std::move(leaf.tree), tree);
@@ -300,10 +314,17 @@ void Physical::Distribute(JoinTree* tree) {
     conjunct.ids = Expand(IdsOf(s_, *conjunct.expr));
     Leaf* only = nullptr;
     size_t count = 0;
-    for (Leaf& leaf : tree->leaves) {
-      if (!conjunct.ids.Intersects(leaf.produced)) continue;
-      ++count;
-      only = &leaf;
+    auto find = [&] {
+      for (Leaf& leaf : tree->leaves) {
+        if (!conjunct.ids.Intersects(leaf.produced)) continue;
+        ++count;
+        only = &leaf;
+      }
+    };
+    find();
+    if (count == 0 && IsVolatile(s_, *conjunct.expr)) {
+      conjunct.ids.AddAll(Expand(conjunct.scope));
+      find();
     }
     if (count == 0) {
       // About nothing here: the first inner leaf asks it.

@@ -195,6 +195,14 @@ bool IsVolatile(const Statement& statement, const Expr& expr) {
   return false;
 }
 
+void OrderByCost(std::vector<ExprPtr>* conditions) {
+  const auto rank = [](const Expr& condition) {
+    return HasSubplan(condition) ? 2 : IsVolatile(condition) ? 1 : 0;
+  };
+  std::stable_sort(conditions->begin(), conditions->end(),
+                   [&](const ExprPtr& a, const ExprPtr& b) { return rank(*a) < rank(*b); });
+}
+
 bool ContainsVolatile(const Statement& statement, const Logical& tree) {
   bool found = tree.kind == LogicalKind::kGet && tree.As<LogicalGet>().lock != RowLock::kNone;
   // The visitor only reads.

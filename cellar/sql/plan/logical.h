@@ -421,6 +421,9 @@ bool IsVolatile(const Expr& expr);
 bool IsVolatile(const Statement& statement, const Expr& expr);
 // Does anything in the tree give another value each time, or lock rows?
 bool ContainsVolatile(const Statement& statement, const Logical& tree);
+// Conditions of which all must hold: plain ones come before volatile ones, which are asked of no
+// more rows than need be, and those before subqueries.
+void OrderByCost(std::vector<ExprPtr>* conditions);
 // True when the expression is certainly not true if any of the columns it uses is NULL.
 bool RejectsNulls(const Expr& condition, const IdSet& ids);
 // Splits AND into conjuncts; true constants vanish.

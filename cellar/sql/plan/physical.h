@@ -81,9 +81,16 @@ struct AccessPath {
   double full_cost = 0;  // without the limit
 };
 
+// A volatile condition on rows without columns (SELECT .. WHERE random() < 0.5): it is asked there,
+// since nothing would tell above of which rows.
+bool StandsAlone(const Statement& statement, const LogicalFilter& filter);
+
 struct Conjunct {
   ExprPtr expr;
   IdSet ids;
+  // Of the query whose WHERE or ON it is: what is volatile and names no column of it is asked for
+  // each of its rows.
+  IdSet scope;
 };
 
 // What an index of `get` offers for equalities with expressions of another relation.
@@ -223,6 +230,7 @@ class Physical {
     std::vector<ExprPtr> conditions;  // only about this leaf
     std::vector<ExprPtr> on;  // not kInner: the join's own conditions, others than `conditions`
     IdSet produced;
+    IdSet scope;    // kLeft: what both sides of the join produce
     IdSet depends;  // ids of other leaves that must be there before
     bool lateral = false;
     std::optional<Phys> built;  // what is no table
@@ -248,6 +256,8 @@ class Physical {
   Result<Phys> BuildFullJoin(LogicalJoin& node, const Request& request);
   // `id` stands for the expression from now on.
   void NameExpression(int id, ExprPtr expr);
+  // `scope`: what the condition restricts.
+  Conjunct ConjunctOf(ExprPtr condition, const Logical& scope) const;
   void Flatten(LogicalPtr node, JoinTree* tree);
   bool TrySemiJoin(ExprPtr* condition, JoinTree* tree, const IdSet& produced);
   void Strengthen(JoinTree* tree);

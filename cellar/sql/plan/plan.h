@@ -69,6 +69,9 @@ struct PlanNode {
   double rows = 0;  // planner's estimate
   double cost = 0;  // nanoseconds, planner's estimate
   int id = 0;       // position in Plan for EXPLAIN ANALYZE counters, assigned at the end
+  // It calls what changes, or reads, something that is no row: sequences, advisory locks, the
+  // clock.
+  bool has_effects = false;
 };
 using PlanPtr = std::unique_ptr<PlanNode>;
 
@@ -372,6 +375,10 @@ struct Plan {
   std::vector<const VirtualTable*> virtual_tables;
   bool read_only = true;
   bool locks_rows = false;
+  bool has_effects = false;  // some node has
+  // Those nodes compute one row after the other, and hand each on before the next: others see what
+  // they did, or may not want the rest.
+  bool row_by_row = false;
   bool uses_virtual_tables = false;  // depends on the whole catalog: do not cache across DDL
 };
 

@@ -3,6 +3,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/sql/plan/binder.h"
 #include "cellar/sql/plan/physical.h"
+#include "cellar/sql/plan/row_by_row.h"
 
 namespace cellar::sql {
 
@@ -63,6 +64,7 @@ Result<std::shared_ptr<const Plan>> PlanStatement(const ast::Node& node, Planner
     AssignIds(cte.get(), &next);
   }
   plan->num_nodes = next;
+  planning::MarkRowByRow(plan.get());
   return std::shared_ptr<const Plan>(std::move(plan));
 }
 

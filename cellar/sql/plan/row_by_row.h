@@ -1,0 +1,11 @@
+// Private to this layer.
+#pragma once
+
+#include "cellar/sql/plan/plan.h"
+
+namespace cellar::sql::planning {
+
+// Sets PlanNode::has_effects, Plan::has_effects and Plan::row_by_row of a finished plan.
+void MarkRowByRow(Plan* plan);
+
+}  // namespace cellar::sql::planning
