@@ -36,7 +36,15 @@ constexpr size_t kMaxPortals = 10000;
 constexpr uint64_t kMaxSpareRows = 64;
 // A plan is made anew after this long, so that it follows the tables' sizes.
 constexpr int64_t kPlanLifeMicros = int64_t{20} * 1000000;
+// An estimate of rows is good for a millisecond a row, within these: a table that was just made is
+// soon filled.
+constexpr int64_t kLeastEstimateLifeMicros = 50000;
 constexpr int64_t kEstimateLifeMicros = int64_t{10} * 1000000;
+
+int64_t LifeOfEstimate(double rows) {
+  return static_cast<int64_t>(
+      std::clamp(rows * 1000, double{kLeastEstimateLifeMicros}, double{kEstimateLifeMicros}));
+}
 
 uint64_t NextRandom(void* state) {  // xorshift128+
   uint64_t* s = static_cast<uint64_t*>(state);
@@ -228,8 +236,10 @@ sql::PlannerContext Session::Impl::MakePlannerContext(std::span<const Type> para
     {
       std::lock_guard lock(db->estimates_mutex);
       auto at = db->estimates.find(table.storage_id().value);
-      if (at != db->estimates.end() && now - at->second.made_micros < kEstimateLifeMicros)
+      if (at != db->estimates.end() &&
+          now - at->second.made_micros < LifeOfEstimate(at->second.rows)) {
         return at->second.rows;
+      }
     }
     const double estimate = EstimateRows(table);
     std::lock_guard lock(db->estimates_mutex);
