@@ -14,7 +14,9 @@ import random
 import re
 import sys
 
-from function_twins_test import load_slt
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import slt_module  # noqa: E402
+from slt_module import slt  # noqa: E402
 
 # Differences that are meant or left: a pattern of the statement, one of the answers
 # ("cellar | postgresql"), and why.
@@ -274,17 +276,14 @@ def main():
     parser.add_argument("--url", help="of a running Cellar, instead of one of its own")
     parser.add_argument("--postgres", help="the url of a running PostgreSQL")
     arguments = parser.parse_args()
-    slt = load_slt()
     if not arguments.postgres and not slt.Postgres.installed():
         print("SKIPPED: PostgreSQL 15 is not installed")
         sys.exit(77)
     print(f"seed {arguments.seed}")
-    other = None if arguments.postgres else slt.Postgres()
-    server = None if arguments.url else slt.Cellar(arguments.program, "row", "auto")
-    failures, clean = {}, True
-    try:
-        cellar = slt.Connection(arguments.url or server.url)
-        postgres = slt.Connection(arguments.postgres or other.url)
+    failures = {}
+    with slt_module.postgres(arguments.postgres) as theirs, \
+            slt_module.cellar(arguments.program, url=arguments.url) as ours:
+        cellar, postgres = slt.Connection(ours), slt.Connection(theirs)
         maker = Maker(arguments.seed)
         for _ in range(arguments.calls):
             kind, statements = maker.make(arguments.kind)
@@ -293,20 +292,15 @@ def main():
                 answers = f"{shown(left)} | {shown(right)}"
                 if not same(left, right) and not any(
                         re.search(pattern, sql) and re.search(answer, answers) for pattern, answer, _ in KNOWN):
-                    before = "; ".join(statements[:at])
-                    failures.setdefault(kind,
-                                        {})[f"{before}{'; ' if before else ''}{sql}\n    cellar     {shown(left)}\n"
+                    before = "".join(f"{statement}; " for statement in statements[:at])
+                    failures.setdefault(kind, {})[f"{before}{sql}\n    cellar     {shown(left)}\n"
                                                   f"    postgresql {shown(right)}"] = True
-    finally:
-        if other:
-            other.stop()
-        clean = server.stop() if server else True
     count = sum(map(len, failures.values()))
     print(f"{arguments.calls} calls, {count} fail: {({kind: len(some) for kind, some in failures.items()})}")
     for some in failures.values():
         for failure in list(some)[:arguments.show]:
             print(failure)
-    sys.exit(0 if count == 0 and clean else 1)
+    sys.exit(0 if count == 0 else 1)
 
 
 if __name__ == "__main__":
