@@ -128,7 +128,7 @@ bool ConflictIndex::PointsUnchanged(const ReadSet& reads, uint64_t checked) cons
 }
 
 bool ConflictIndex::KeyUnchanged(std::string_view key, uint64_t hash, uint64_t version) const {
-  const uint64_t marked = std::max(LastWrite(hash), point_floor_.load(std::memory_order_acquire));
+  const uint64_t marked = LastWriteOrRange(hash);
   if (marked <= version) return true;
   std::shared_lock lock(mutex_);
   const uint64_t newest = newest_.load(std::memory_order_relaxed);

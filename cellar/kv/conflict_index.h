@@ -12,6 +12,7 @@
 //      so that the order of validation is the order of writing.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -75,6 +76,10 @@ class ConflictIndex {
   uint64_t newest_unmarked() const { return newest_unmarked_.load(std::memory_order_acquire); }
   // Greatest version that may have written the key.
   uint64_t LastWrite(uint64_t hash) const;
+  // The same, counting ranges that may hold it.
+  uint64_t LastWriteOrRange(uint64_t hash) const {
+    return std::max(LastWrite(hash), point_floor_.load(std::memory_order_acquire));
+  }
 
  private:
   static constexpr uint64_t kWatched = uint64_t{1} << 63;

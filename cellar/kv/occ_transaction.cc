@@ -461,6 +461,7 @@ Result<LockResult> OccTransaction::Lock(std::span<const std::string_view> keys,
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return keys[a] < keys[b]; });
   holds_locks_ = true;
+  const bool has_state = snapshot_ != nullptr || read_without_snapshot_;
   bool changed = false;       // since the view
   uint64_t newest_write = 0;  // if one is behind the snapshot
   for (const size_t i : order) {
@@ -468,13 +469,17 @@ Result<LockResult> OccTransaction::Lock(std::span<const std::string_view> keys,
     result.acquired[i] = got;
     if (!got) continue;
     const uint64_t hash = HashKey(keys[i]);
+    if (!has_state) {
+      // Nothing was read, so nothing has changed since: the snapshot is to hold the last write.
+      newest_write = std::max(newest_write, engine_->conflicts_.LastWriteOrRange(hash));
+      continue;
+    }
     if (engine_->conflicts_.KeyUnchanged(keys[i], hash, seen)) continue;
     changed = true;
     if (seen == version_ || !engine_->conflicts_.KeyUnchanged(keys[i], hash, version_)) {
       newest_write = std::max(newest_write, engine_->conflicts_.newest());
     }
   }
-  const bool has_state = snapshot_ != nullptr || read_without_snapshot_;
   result.snapshot_moved = changed && has_state;
   if (newest_write == 0) return result;
   // The holder may have let go before its commit was published, which ours will wait for.

@@ -1,6 +1,8 @@
 // Sessions: statements from text to results, in the simple and the extended protocol's ways.
 #include "cellar/session/session.h"
 
+#include <time.h>
+
 #include <chrono>
 #include <random>
 #include <thread>
@@ -22,6 +24,13 @@ int64_t NowMicros() {
              std::chrono::system_clock::now().time_since_epoch())
              .count() -
          kEpochShiftMicros;
+}
+
+int64_t RoughNowMicros() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  constexpr int64_t kEpochShiftSeconds = 946684800;  // 1970 to 2000
+  return (int64_t{now.tv_sec} - kEpochShiftSeconds) * 1000000 + now.tv_nsec / 1000;
 }
 
 namespace {
@@ -433,9 +442,13 @@ Result<std::shared_ptr<Prepared>> Session::Impl::Prepare(
 // ----------------------------------------------------------------------------------------------
 
 Result<sql::ExecEnvironment> Session::Impl::MakeEnvironment(
-    Statement* of, sql::EvalContext* context, const catalog::CatalogSnapshot* seen_catalog) {
-  CELLAR_TRY_ASSIGN(of->view, transaction->access->OpenView());
+    Statement* of, sql::EvalContext* context, const catalog::CatalogSnapshot* seen_catalog,
+    bool with_view) {
   sql::ExecEnvironment environment;
+  environment.with_view = with_view;
+  if (with_view) {
+    CELLAR_TRY_ASSIGN(of->view, transaction->access->OpenView());
+  }
   environment.access = transaction->access.get();
   environment.view = of->view;
   environment.context = context;
@@ -463,15 +476,18 @@ Status Session::Impl::StartPortal(Portal* portal) {
   SetUpContext(&portal->context);
   portal->context.parameters = portal->parameters;
   portal->catalog = CurrentCatalog();
+  // Beside a query that is its transaction nothing is written that it might meet.
+  const bool with_view = !alone || !plan.read_only || plan.locks_rows;
   CELLAR_TRY_ASSIGN(
-      const sql::ExecEnvironment environment,
-      MakeEnvironment(portal->statement.get(), &portal->context, portal->catalog.get()));
+      sql::ExecEnvironment environment,
+      MakeEnvironment(portal->statement.get(), &portal->context, portal->catalog.get(), with_view));
   if (prepared.spare != nullptr && prepared.spare->plan() == prepared.plan.get()) {
     portal->execution = std::move(prepared.spare);
-    CELLAR_TRY(portal->execution->Restart(environment));
+    CELLAR_TRY(portal->execution->Restart(std::move(environment)));
   } else {
     prepared.spare.reset();
-    CELLAR_TRY_ASSIGN(portal->execution, sql::Execution::Open(prepared.plan, environment));
+    CELLAR_TRY_ASSIGN(portal->execution,
+                      sql::Execution::Open(prepared.plan, std::move(environment)));
   }
   portal->started = true;
   portal->checked = false;

@@ -37,6 +37,7 @@ const char* SessionStateName(SessionState state) {
 SessionEntry::SessionEntry(int32_t pid, int32_t secret, SessionView view)
     : pid_(pid), secret_(secret), login_oid_(view.login_oid), view_(std::move(view)) {
   view_.pid = pid;
+  changed_micros_.store(view_.changed_micros, std::memory_order_relaxed);
 }
 
 void SessionEntry::End(CancelToken::Reason why) {
@@ -54,16 +55,18 @@ void SessionEntry::SetWake(std::function<void()> wake) {
 
 void SessionEntry::Work(std::string_view query, int64_t now_micros) {
   const std::string_view shown = Shown(query);
-  std::lock_guard lock(mutex_);
-  view_.query.assign(shown);
-  view_.state = SessionState::kActive;
-  view_.query_micros = view_.changed_micros = now_micros;
+  // Only its session writes it, so that may look without the lock.
+  if (view_.query != shown) {
+    std::lock_guard lock(mutex_);
+    view_.query.assign(shown);
+  }
+  query_micros_.store(now_micros, std::memory_order_relaxed);
+  Rest(SessionState::kActive, now_micros);
 }
 
 void SessionEntry::Rest(SessionState state, int64_t now_micros) {
-  std::lock_guard lock(mutex_);
-  view_.state = state;
-  view_.changed_micros = now_micros;
+  state_.store(state, std::memory_order_relaxed);
+  changed_micros_.store(now_micros, std::memory_order_relaxed);
 }
 
 void SessionEntry::SetUser(std::string_view user) {
@@ -85,6 +88,9 @@ void SessionEntry::SetApplicationName(std::string_view name) {
 SessionView SessionEntry::View() const {
   std::lock_guard lock(mutex_);
   SessionView view = view_;
+  view.state = state_.load(std::memory_order_relaxed);
+  view.query_micros = query_micros_.load(std::memory_order_relaxed);
+  view.changed_micros = changed_micros_.load(std::memory_order_relaxed);
   view.transaction_micros = transaction_micros_.load(std::memory_order_relaxed);
   view.wait = wait_.load(std::memory_order_relaxed);
   return view;

@@ -67,7 +67,8 @@ class SessionEntry {
   // block. Empty: from now on nobody is there to be woken; on return no call runs any more.
   void SetWake(std::function<void()> wake);
 
-  // The session works on a statement, or stopped doing so.
+  // The session works on a statement, or stopped doing so. For its thread alone. No lock while the
+  // text is that of the statement before.
   void Work(std::string_view query, int64_t now_micros);
   void Rest(SessionState state, int64_t now_micros);
   void SetTransaction(int64_t start_micros) {
@@ -88,7 +89,8 @@ class SessionEntry {
   const uint32_t login_oid_;
   CancelToken cancel_;
   std::atomic<bool> pooled_{false};
-  std::atomic<int64_t> transaction_micros_{0};
+  std::atomic<SessionState> state_{SessionState::kIdle};
+  std::atomic<int64_t> transaction_micros_{0}, query_micros_{0}, changed_micros_{0};
   std::atomic<const WaitEvent*> wait_{nullptr};
   mutable std::mutex mutex_;
   SessionView view_;            // guarded by mutex_, but for what the atomics say

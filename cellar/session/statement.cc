@@ -16,7 +16,7 @@ StatementScope::StatementScope(Session::Impl* session, Statement* statement, Res
   statement->sink = sink;
   if (outermost_) {
     if (!goes_on) session->cancel.Clear();
-    session->entry->Work(statement->text, NowMicros());
+    session->entry->Work(statement->text, RoughNowMicros());
   }
   Arm(timeout_ms);
 }
@@ -60,7 +60,7 @@ void Session::Impl::ShowRest() {
     shown_settings = settings.generation();
     entry->SetApplicationName(*settings.Get("application_name"));
   }
-  entry->Rest(state, NowMicros());
+  entry->Rest(state, RoughNowMicros());
 }
 
 }  // namespace cellar::session

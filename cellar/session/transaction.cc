@@ -100,7 +100,9 @@ Status Session::Impl::CheckStillCurrent(Portal* portal) {
 }
 
 Result<const RowBatch*> Session::Impl::NextRows(Portal* portal) {
-  const MemoryScope scope(AccountOf(portal->statement.get()));
+  // A cursor's rows are its own statement's, whoever fetches them.
+  std::optional<MemoryScope> scope;
+  if (portal->statement.get() != statement) scope.emplace(AccountOf(portal->statement.get()));
   Result<const RowBatch*> next = portal->execution->Next();
   if (!next.ok()) {
     // Every batch anew: locks and later reads may have met what the first ones did not.

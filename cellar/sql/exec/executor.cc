@@ -21,7 +21,9 @@ Execution::~Execution() = default;
 namespace {
 
 Status OpenView(ExecEnvironment* environment) {
-  if (environment->view != nullptr || environment->access == nullptr) return Status();
+  if (!environment->with_view || environment->view != nullptr || environment->access == nullptr) {
+    return Status();
+  }
   CELLAR_TRY_ASSIGN(environment->view, environment->access->OpenView());
   return Status();
 }
@@ -49,15 +51,15 @@ bool IsRestartable(const Plan& plan) {
 }  // namespace
 
 Result<std::unique_ptr<Execution>> Execution::Open(std::shared_ptr<const Plan> plan,
-                                                   const ExecEnvironment& environment) {
+                                                   ExecEnvironment environment) {
   auto impl = std::make_unique<Impl>();
   impl->plan = std::move(plan);
   exec::ExecState& state = impl->state;
   state.plan = impl->plan.get();
-  state.env = environment;
+  state.env = std::move(environment);
   CELLAR_TRY(OpenView(&state.env));
-  state.context = environment.context;
-  if (environment.analyze) state.counters.resize(impl->plan->num_nodes);
+  state.context = state.env.context;
+  if (state.env.analyze) state.counters.resize(impl->plan->num_nodes);
   state.ctes.resize(impl->plan->ctes.size());
   exec::FindCtesReadOnce(&state);
   state.work_tables.resize(impl->plan->num_work_tables, nullptr);
@@ -66,7 +68,7 @@ Result<std::unique_ptr<Execution>> Execution::Open(std::shared_ptr<const Plan> p
   impl->subplans = std::make_unique<exec::Subplans>(&state);
   state.context->subplans = impl->subplans.get();
   impl->counts_output = impl->plan->kind == StatementKind::kSelect;
-  impl->restartable = !environment.analyze && IsRestartable(*impl->plan);
+  impl->restartable = !state.env.analyze && IsRestartable(*impl->plan);
   CELLAR_TRY_ASSIGN(impl->root, exec::Build(*impl->plan->root, &state));
   CELLAR_TRY(impl->root->Open());
   return std::make_unique<Execution>(std::move(impl));
@@ -76,11 +78,11 @@ bool Execution::restartable() const { return impl_->restartable; }
 
 const Plan* Execution::plan() const { return impl_->plan.get(); }
 
-Status Execution::Restart(const ExecEnvironment& environment) {
+Status Execution::Restart(ExecEnvironment environment) {
   exec::ExecState& state = impl_->state;
-  state.env = environment;
+  state.env = std::move(environment);
   CELLAR_TRY(OpenView(&state.env));
-  state.context = environment.context;
+  state.context = state.env.context;
   state.rows_affected = state.rows_replaced = 0;
   state.context->exec_parameters.assign(impl_->plan->num_slots, Datum());
   state.context->exec_parameter_types.assign(impl_->plan->num_slots, MakeType(TypeId::kInt8));

@@ -56,6 +56,8 @@ struct ExecEnvironment {
   // What all reads of the statement see, but for those that ask for what is there now: of unique
   // keys and foreign keys. Null: one is opened at the start.
   table::ReadViewPtr view;
+  // False: none is opened either, since nothing is written that the statement could meet.
+  bool with_view = true;
   // Rows that scans hand out and writers write at once, kBatchRows at most. Answers do not depend
   // on it, which tests prove with fewer.
   size_t batch_rows = kBatchRows;
@@ -69,14 +71,14 @@ struct ExecEnvironment {
 class Execution {
  public:
   static Result<std::unique_ptr<Execution>> Open(std::shared_ptr<const Plan> plan,
-                                                 const ExecEnvironment& environment);
+                                                 ExecEnvironment environment);
   ~Execution();
 
   // Whether Restart may be called: a chain of operators that keep nothing from run to run.
   bool restartable() const;
   // A fresh run of the same plan in a new environment, as Open would start it, without building the
   // operators again.
-  Status Restart(const ExecEnvironment& environment);
+  Status Restart(ExecEnvironment environment);
   // Lets go of what belongs to the transaction; only Restart may follow.
   void Release();
   const Plan* plan() const;
