@@ -27,6 +27,30 @@ TEST(StatementTest, ListsAreAsLongAsPostgresqlsMayBe) {
   EXPECT_EQ(sessions.Try("SELECT concat(" + Repeat("1", ", 1", 100) + ")").sqlstate(), "54023");
 }
 
+TEST(StatementTest, JoinsAreAsManyAsPlanningCanNest) {
+  TestSession sessions;
+  const auto joined = [](size_t items) {
+    std::string text = "SELECT 1 FROM ";
+    for (size_t i = 0; i < items; ++i) text += fmt::format("{}(VALUES (1)) t{}", i ? ", " : "", i);
+    return text;
+  };
+  EXPECT_EQ(sessions.Run(joined(1000)), std::vector<std::string>{"1"});
+  for (const size_t items : {1001, 3000, 20000}) {
+    EXPECT_EQ(sessions.Try(joined(items)).sqlstate(), sqlstate::kProgramLimitExceeded);
+  }
+  // Each view reads the one before twice.
+  sessions.Run("CREATE VIEW v0 AS SELECT 1 AS x");
+  Status status;
+  int views = 0;
+  while (status.ok() && views < 40) {
+    status = sessions.Try(
+        fmt::format("CREATE VIEW v{} AS SELECT a.x FROM v{} a, v{} b", views + 1, views, views));
+    if (status.ok()) ++views;
+  }
+  EXPECT_EQ(status.sqlstate(), sqlstate::kProgramLimitExceeded);
+  EXPECT_GE(views, 8);
+}
+
 TEST(StatementTest, TreesOfLongTextsAreChargedBeforeTheyAreMade) {
   DatabaseOptions options;
   options.statement_limit_bytes = size_t{32} << 20;

@@ -466,8 +466,10 @@ Status ReferencedChecks::FinishLink(Link* link, int depth) {
       action == Action::kNoAction && deferred != nullptr && deferred->Defers(reference.key())) {
     return deferred->AddGone(reference, link->gone.keys(), &state_);
   }
+  // A key that another row has taken over is one to refer to, but its children follow, or lose, the
+  // row that they had.
   std::vector<uint8_t> there(link->gone.size(), 0);
-  if (action != Action::kRestrict)
+  if (action == Action::kNoAction)
     CELLAR_TRY(reference.StillThere(link->gone.keys(), &state_, &there));
   std::vector<uint32_t> gone;
   for (uint32_t i = 0; i < there.size(); ++i) {
@@ -589,11 +591,20 @@ Status ReferencedChecks::UpdateChildren(const Reference& reference,
   CELLAR_TRY(state_.access().Update(child, refs, old_rows, *new_rows));
   if (to_defaults) {
     // The default may be the very key that has gone; that does not wait.
+    std::vector<uint8_t> there;
+    CELLAR_TRY(reference.StillThere(*gone, &state_, &there));
+    std::vector<uint32_t> missing;
+    for (uint32_t i = 0; i < there.size(); ++i) {
+      if (!there[i]) missing.push_back(i);
+    }
+    const RowBatch keys = Pick(*gone, missing);
     RowBatch rows;
     std::vector<uint32_t> key_of;
-    CELLAR_TRY(
-        reference.FindChildren(*gone, Reference::Keys::kOfParent, true, &state_, &rows, &key_of));
-    if (rows.size() > 0) return reference.StillReferenced(*gone, key_of[0], state_.context->format);
+    if (!missing.empty()) {
+      CELLAR_TRY(
+          reference.FindChildren(keys, Reference::Keys::kOfParent, true, &state_, &rows, &key_of));
+    }
+    if (rows.size() > 0) return reference.StillReferenced(keys, key_of[0], state_.context->format);
   }
   CELLAR_TRY(references.Add(*new_rows));
   below.AddUpdated(old_rows, *new_rows);

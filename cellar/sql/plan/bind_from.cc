@@ -13,6 +13,9 @@ namespace {
 constexpr std::string_view kInvalidRecursion = "42P19";
 // Views that name views that name views.
 constexpr int kMaxViewDepth = 64;
+constexpr size_t kMaxFromItems = 1000;
+// Of a statement, those of its views among them, which may double with each view on views.
+constexpr size_t kMaxRelations = 10000;
 
 std::string Shown(const ast::QualifiedName& name) {
   std::string out;
@@ -115,6 +118,11 @@ Result<Binder::FromResult> Binder::BindFromList(const std::vector<ast::FromItemP
     CELLAR_TRY_ASSIGN(FromResult one, BindFromItem(*item, outer, out.items, block));
     out.root = CrossJoin(std::move(out.root), std::move(one.root));
     out.items.insert(out.items.end(), one.items.begin(), one.items.end());
+    // Their joins nest as deep.
+    if (out.items.size() > kMaxFromItems) {
+      return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded, "FROM has more than {} items",
+                      kMaxFromItems);
+    }
   }
   CELLAR_TRY(CheckDuplicateNames(out.items));
   if (out.root == nullptr) out.root = std::make_unique<LogicalResult>();
@@ -125,6 +133,10 @@ Result<Binder::FromResult> Binder::BindFromItem(const ast::FromItem& item, const
                                                 const std::vector<ScopeItem*>& siblings,
                                                 Block* block) {
   CELLAR_TRY(s_.CheckCancel());
+  if (++s_.from_items > kMaxRelations) {
+    return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
+                    "the statement and its views read more than {} relations", kMaxRelations);
+  }
   switch (item.kind) {
     case ast::NodeKind::kTableRef: return BindTableRef(item.As<ast::TableRef>(), outer);
     case ast::NodeKind::kSubqueryRef: {

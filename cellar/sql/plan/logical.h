@@ -394,7 +394,8 @@ struct Statement {
   std::vector<RelationUse> uses;
   std::vector<const VirtualTable*> virtual_tables;
   int work_tables = 0;
-  int relations = 0;  // FROM items: EXPLAIN qualifies columns when there are several
+  size_t from_items = 0;  // of all levels and views, bound so far
+  int relations = 0;      // FROM items: EXPLAIN qualifies columns when there are several
   bool uses_virtual = false;
   bool locks_rows = false;
   bool calls_writer = false;  // nextval, setval: the statement writes
