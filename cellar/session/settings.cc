@@ -609,6 +609,20 @@ void Settings::Changed(const std::string& key) {
   if (definition != nullptr && definition->reported) changes_.push_back(CanonicalName(key));
 }
 
+Status Settings::Hold(size_t bytes) {
+  constexpr size_t kMostBytes = size_t{64} << 20;
+  held_bytes_ += bytes;
+  if (held_bytes_ <= kMostBytes) return Status();
+  // Values that others have replaced count no more.
+  held_bytes_ = bytes;
+  for (const auto& [key, value] : values_) held_bytes_ += key.size() + value.size();
+  for (const Undo& undo : undo_) held_bytes_ += undo.key.size() + undo.old_value.size();
+  if (held_bytes_ <= kMostBytes) return Status();
+  held_bytes_ -= bytes;
+  return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded,
+                  "the settings of a session may hold {} bytes", kMostBytes);
+}
+
 Status Settings::Set(std::string_view name, std::string_view value, bool local) {
   std::string key = KeyOf(name);
   const Definition* definition = FindDefinition(key);
@@ -617,6 +631,7 @@ Status Settings::Set(std::string_view name, std::string_view value, bool local) 
                     CanonicalName(key));
   }
   std::string old = values_.count(key) != 0 ? values_[key] : "";
+  CELLAR_TRY(Hold(2 * key.size() + value.size() + old.size()));
   CELLAR_TRY(Assign(key, std::string(value)));
   if (in_transaction_) undo_.push_back({key, old, local});
   if (values_[key] != old) Changed(key);

@@ -81,6 +81,8 @@ class Settings {
  private:
   using Values = std::map<std::string, std::string>;
   Status Assign(const std::string& key, std::string value);
+  // Before so much more is kept. Errors: 54000.
+  Status Hold(size_t bytes);
   void Changed(const std::string& key);
   void Refresh(const std::string& key);
   void ReadHot();
@@ -92,6 +94,7 @@ class Settings {
     bool local;
   };
   std::vector<Undo> undo_;
+  size_t held_bytes_ = 0;  // at least what all of the above hold
   bool in_transaction_ = false;
   std::vector<std::string> changes_;
   uint64_t generation_ = 1;

@@ -72,6 +72,20 @@ TEST(StatementTest, TreesOfLongTextsAreChargedBeforeTheyAreMade) {
   EXPECT_EQ(sessions.Run(small), std::vector<std::string>{"t"});
 }
 
+TEST(StatementTest, SettingsOfASessionAreBounded) {
+  TestSession sessions;
+  const Status refused = sessions.Try(
+      "SELECT count(set_config('a.b' || i, repeat('x', 100000), false)) FROM generate_series(1, "
+      "100000) i");
+  EXPECT_EQ(refused.sqlstate(), sqlstate::kProgramLimitExceeded);
+  // The statement was undone; one value at a time may change for ever.
+  EXPECT_EQ(sessions.Run("SELECT count(set_config('a.b', repeat('x', 100000), false)) FROM "
+                         "generate_series(1, 300)"),
+            std::vector<std::string>{"300"});
+  for (int i = 0; i < 1000; ++i)
+    sessions.Run("SELECT set_config('a.b', repeat('x', 100000), false)");
+}
+
 TEST(StatementTest, ACursorIsChargedApartFromWhoFetches) {
   DatabaseOptions options;
   options.statement_limit_bytes = size_t{32} << 20;
