@@ -113,16 +113,16 @@ Status Binder::CheckDuplicateNames(const std::vector<ScopeItem*>& items) {
 
 Result<Binder::FromResult> Binder::BindFromList(const std::vector<ast::FromItemPtr>& from,
                                                 const Scope* outer, Block* block) {
+  // Their joins nest as deep.
+  if (from.size() > kMaxFromItems) {
+    return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded, "FROM has more than {} items",
+                    kMaxFromItems);
+  }
   FromResult out;
   for (const ast::FromItemPtr& item : from) {
     CELLAR_TRY_ASSIGN(FromResult one, BindFromItem(*item, outer, out.items, block));
     out.root = CrossJoin(std::move(out.root), std::move(one.root));
     out.items.insert(out.items.end(), one.items.begin(), one.items.end());
-    // Their joins nest as deep.
-    if (out.items.size() > kMaxFromItems) {
-      return SqlError(Code::kLimit, sqlstate::kProgramLimitExceeded, "FROM has more than {} items",
-                      kMaxFromItems);
-    }
   }
   CELLAR_TRY(CheckDuplicateNames(out.items));
   if (out.root == nullptr) out.root = std::make_unique<LogicalResult>();
