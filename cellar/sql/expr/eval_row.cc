@@ -147,6 +147,7 @@ Result<Datum> CompareWithArray(const Expr& e, Datum value, Datum array, EvalCont
   bool null = false;
   Datum pair[2] = {value, Datum()};
   for (size_t i = 0; i < view.size(); ++i) {
+    CELLAR_TRY(context.Step());
     pair[1] = view.Get(i);
     if (pair[1].is_null() && e.function->strict) {
       null = true;
