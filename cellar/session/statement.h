@@ -30,8 +30,8 @@ struct Statement {
   bool commits_by_itself = true;  // it is a transaction of its own when no block is open
   int conflicts = 0;              // for which it was started anew
   std::chrono::steady_clock::time_point deadline;  // epoch: none
-  // What its reads see, from its start on; null: it reads nothing, or each part at a view of its
-  // own.
+  // What its reads see, from its start on; null: it reads nothing, or nothing is written beside it
+  // that it could meet.
   table::ReadViewPtr view;
   // All that it holds is charged to it, or to operators' accounts below it; null until it first
   // works. Below that of its session. See Session::Impl::AccountOf.
