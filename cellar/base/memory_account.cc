@@ -130,6 +130,15 @@ Status MemoryCharge::Resize(size_t bytes) {
   return Status();
 }
 
+void MemoryCharge::Add(size_t bytes) {
+  if (account_ == nullptr) return;
+  MemoryRefusal refusal;
+  if (!account_->TryCharge(bytes, &refusal)) {
+    throw OutOfMemory(refusal);  // tidy: allow(throw) the one exception there is
+  }
+  bytes_ += bytes;
+}
+
 void* AllocateCounted(size_t bytes) {
   Header header{nullptr, bytes};
   if (bytes >= kLeastCounted && MemoryAccount::Current() != nullptr) {

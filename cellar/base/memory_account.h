@@ -131,6 +131,8 @@ class MemoryCharge {
 
   // Makes the charge this large. 53200, with the charge as it was, when the account refuses.
   Status Resize(size_t bytes);
+  // Adds to the charge. Throws OutOfMemory: for code that has no Status to return.
+  void Add(size_t bytes);
   void Clear() {
     if (bytes_ != 0) account_->Release(std::exchange(bytes_, 0));
   }

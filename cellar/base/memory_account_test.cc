@@ -145,6 +145,17 @@ TEST(MemoryAccount, CountsWhatContainersHold) {
   EXPECT_EQ(root->used(), 0u);
 }
 
+TEST(MemoryCharge, ThrowsWhereNoStatusCanBeReturned) {
+  const MemoryAccountPtr root = Root(kMebibyte);
+  MemoryCharge charge(root.get());
+  charge.Add(1000);
+  EXPECT_EQ(charge.bytes(), 1000u);
+  EXPECT_THROW(charge.Add(2 * kMebibyte), OutOfMemory);
+  EXPECT_EQ(charge.bytes(), 1000u);
+  charge.Clear();
+  EXPECT_EQ(root->used(), 0u);
+}
+
 TEST(MachineMemory, IsAShareOfWhatThereIs) {
   EXPECT_GT(DefaultProcessMemory(), 16 * kMebibyte);
   EXPECT_LT(DefaultProcessMemory(), SIZE_MAX / 2);

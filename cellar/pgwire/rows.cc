@@ -107,6 +107,10 @@ void RowFormatter::PutValue(const ColumnVector& column, size_t row, Form form,
   }
   scratch_.clear();
   const Datum value = column.Get(row);
+  // Texts of arrays and records are made in several strings, of about their size each.
+  constexpr size_t kLongBytes = size_t{1} << 20;
+  MemoryCharge charge(MemoryAccount::Current());
+  if (value.byte_count() >= kLongBytes) charge.Add(2 * value.byte_count());
   if (form == Form::kBinary) {
     AppendDatumBinary(value, column.type(), &scratch_);
   } else if (form == Form::kSessionText && printer_) {

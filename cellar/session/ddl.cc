@@ -486,12 +486,8 @@ Status Ddl::CreateView(const ast::CreateViewStmt& statement) {
     return UnsupportedError("WITH CHECK OPTION is not supported");
   const bool temporary = statement.persistence == ast::Persistence::kTemporary;
   CELLAR_TRY_ASSIGN(Target target, ResolveTarget(statement.view, temporary));
-  sql::PlannerContext context = s_.MakePlannerContext({});
-  sql::EvalContext eval;
-  Arena arena;
-  s_.SetUpContext(&eval);
-  eval.set_arena(&arena);
-  context.fold = &eval;
+  FoldingPlanner planner(s_);
+  sql::PlannerContext& context = planner.context;
   if (statement.query->Is<ast::SelectStmt>()) {
     const auto& select = statement.query->As<ast::SelectStmt>();
     for (size_t i = 0; select.with != nullptr && i < select.with->ctes.size(); ++i) {

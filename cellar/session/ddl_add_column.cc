@@ -34,12 +34,9 @@ Result<Value> Ddl::EvaluateDefault(const std::string& sql, Type type, bool* is_v
   *is_volatile = false;
   if (sql.empty()) return Value(type, Datum());
   CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, sql::ParseExpression(sql));
-  sql::PlannerContext context = s_.MakePlannerContext({});
-  sql::EvalContext eval;
-  Arena arena;
-  s_.SetUpContext(&eval);
-  eval.set_arena(&arena);
-  context.fold = &eval;
+  FoldingPlanner planner(s_);
+  sql::PlannerContext& context = planner.context;
+  sql::EvalContext& eval = planner.eval;
   CELLAR_TRY_ASSIGN(sql::ExprPtr bound, sql::BindTableExpression(*parsed, nullptr, type, context));
   *is_volatile = IsVolatile(*bound);
   if (*is_volatile) return Value(type, Datum());
@@ -63,12 +60,9 @@ Result<std::optional<bool>> Ddl::HoldsOfAll(const ast::Expr& check,
   catalog::ColumnDescriptor& column = only.columns.back();
   column.dropped = false;
   only.name.clear();  // the row as a whole is not the column
-  sql::PlannerContext context = s_.MakePlannerContext({});
-  sql::EvalContext eval;
-  Arena arena;
-  s_.SetUpContext(&eval);
-  eval.set_arena(&arena);
-  context.fold = &eval;
+  FoldingPlanner planner(s_);
+  sql::PlannerContext& context = planner.context;
+  sql::EvalContext& eval = planner.eval;
   Result<sql::ExprPtr> bound =
       sql::BindTableExpression(check, &only, MakeType(TypeId::kBool), context);
   if (!bound.ok() || IsVolatile(**bound)) return std::optional<bool>();

@@ -518,12 +518,9 @@ Status Ddl::ChangeType(const ast::AlterTableCommand& command, catalog::TablePtr*
   }
   const bool same_collation = type.collation == column->type.collation;
   if (type == column->type && same_collation && command.expr == nullptr) return Status();
-  sql::PlannerContext context = s_.MakePlannerContext({});
-  sql::EvalContext eval;
-  Arena arena;
-  s_.SetUpContext(&eval);
-  eval.set_arena(&arena);
-  context.fold = &eval;
+  FoldingPlanner planner(s_);
+  sql::PlannerContext& context = planner.context;
+  sql::EvalContext& eval = planner.eval;
   sql::ExprPtr bound;
   if (command.expr != nullptr) {
     Result<sql::ExprPtr> result =
@@ -811,12 +808,9 @@ Status Ddl::FindBrokenConstraints(const catalog::TablePtr& table,
 
 Status Ddl::VerifyCheck(const catalog::TablePtr& table, const catalog::CheckConstraint& check) {
   CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, sql::ParseExpression(check.expression));
-  sql::PlannerContext context = s_.MakePlannerContext({});
-  sql::EvalContext eval;
-  Arena arena;
-  s_.SetUpContext(&eval);
-  eval.set_arena(&arena);
-  context.fold = &eval;
+  FoldingPlanner planner(s_);
+  sql::PlannerContext& context = planner.context;
+  sql::EvalContext& eval = planner.eval;
   CELLAR_TRY_ASSIGN(sql::ExprPtr bound, sql::BindTableExpression(*parsed, table.get(),
                                                                  MakeType(TypeId::kBool), context));
   sql::Evaluator evaluator(bound.get());

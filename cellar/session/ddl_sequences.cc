@@ -83,12 +83,8 @@ Status Ddl::NameRelations(const catalog::TableDescriptor& table, Type target, st
         return !column.dropped && column.type.id == TypeId::kRegclass;
       })) {
     // A literal beside such a column is a name without saying so.
-    sql::PlannerContext context = s_.MakePlannerContext({});
-    sql::EvalContext fold;
-    Arena arena;
-    s_.SetUpContext(&fold);
-    fold.set_arena(&arena);
-    context.fold = &fold;
+    FoldingPlanner planner(s_);
+    sql::PlannerContext& context = planner.context;
     *text = SettleLiterals(*text, table, target, context, NameInSql);
   }
   return NameSequences(text);

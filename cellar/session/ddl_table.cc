@@ -173,23 +173,15 @@ std::string Ddl::ChooseName(const catalog::TableDescriptor& table, const std::st
 
 Status Ddl::CheckExpression(const ast::Expr& expr, const catalog::TableDescriptor* table,
                             Type target) {
-  sql::PlannerContext context = s_.MakePlannerContext({});
-  sql::EvalContext fold;
-  Arena arena;
-  s_.SetUpContext(&fold);
-  fold.set_arena(&arena);
-  context.fold = &fold;
+  FoldingPlanner planner(s_);
+  sql::PlannerContext& context = planner.context;
   return sql::BindTableExpression(expr, table, target, context).status();
 }
 
 Status Ddl::CheckGenerated(const ast::Expr& expr, const catalog::TableDescriptor& table,
                            const catalog::ColumnDescriptor& column) {
-  sql::PlannerContext context = s_.MakePlannerContext({});
-  sql::EvalContext fold;
-  Arena arena;
-  s_.SetUpContext(&fold);
-  fold.set_arena(&arena);
-  context.fold = &fold;
+  FoldingPlanner planner(s_);
+  sql::PlannerContext& context = planner.context;
   CELLAR_TRY_ASSIGN(const sql::ExprPtr bound,
                     sql::BindTableExpression(expr, &table, column.type, context));
   for (const catalog::ColumnDescriptor& other : table.columns) {
@@ -846,12 +838,8 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
     return SqlError(Code::kExists, sqlstate::kDuplicateTable, "relation \"{}\" already exists",
                     target.name);
   }
-  sql::PlannerContext context = s_.MakePlannerContext(prepared.client_types);
-  sql::EvalContext eval;
-  Arena arena;
-  s_.SetUpContext(&eval);
-  eval.set_arena(&arena);
-  context.fold = &eval;
+  FoldingPlanner planner(s_, prepared.client_types);
+  sql::PlannerContext& context = planner.context;
   CELLAR_TRY_ASSIGN(std::shared_ptr<const sql::Plan> plan,
                     sql::PlanStatement(*statement.query, context));
   CELLAR_TRY(s_.CheckPlan(*plan));
@@ -898,7 +886,7 @@ Status Ddl::CreateTableAs(const ast::CreateTableAsStmt& statement, const Prepare
   if (!statement.into.no_data) {
     CELLAR_TRY(s_.RequireTables(*plan));
     CELLAR_TRY_ASSIGN(const sql::ExecEnvironment environment,
-                      s_.MakeEnvironment(s_.statement, &eval, context.catalog.get()));
+                      s_.MakeEnvironment(s_.statement, &planner.eval, context.catalog.get()));
     CELLAR_TRY_ASSIGN(std::unique_ptr<sql::Execution> execution,
                       sql::Execution::Open(plan, environment));
     std::vector<Type> types;

@@ -319,18 +319,14 @@ Status Session::Impl::SendParameterChanges(ResultSink* sink) {
 
 Status Session::Impl::PlanPrepared(Prepared* prepared) {
   for (Type& type : prepared->client_types) type = Refreshed(type);
-  sql::PlannerContext context = MakePlannerContext(prepared->client_types);
-  sql::EvalContext fold;
-  Arena arena;
-  SetUpContext(&fold);
-  fold.set_arena(&arena);
-  context.fold = &fold;
+  FoldingPlanner planner(*this, prepared->client_types);
+  sql::PlannerContext& context = planner.context;
   CELLAR_TRY_ASSIGN(prepared->plan, sql::PlanStatement(*prepared->statement->ast, context));
   prepared->plan_generation = context.catalog->generation();
   prepared->settings_generation = settings.generation();
   prepared->access_epoch = access_epoch;
   prepared->allowed = false;
-  prepared->planned_micros = fold.statement_micros;
+  prepared->planned_micros = planner.eval.statement_micros;
   prepared->parameter_types = prepared->plan->parameter_types;
   prepared->returns_rows = prepared->plan->returns_rows;
   return Status();

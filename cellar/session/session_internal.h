@@ -550,6 +550,23 @@ struct Session::Impl : public sql::SessionFunctions,
   int64_t seal_rate_kb = 0;  // as last told
 };
 
+// What the planner asks of a session, with an arena to fold constants in. Expressions that were
+// bound may hold bytes of the arena.
+struct FoldingPlanner {
+  explicit FoldingPlanner(Session::Impl& session, std::span<const Type> parameter_types = {})
+      : context(session.MakePlannerContext(parameter_types)) {
+    session.SetUpContext(&eval);
+    eval.set_arena(&arena);
+    context.fold = &eval;
+  }
+  FoldingPlanner(const FoldingPlanner&) = delete;
+  FoldingPlanner& operator=(const FoldingPlanner&) = delete;
+
+  sql::PlannerContext context;
+  sql::EvalContext eval;
+  Arena arena;
+};
+
 // What a statement of ours returns; empty: no rows. own_statements.cc.
 std::vector<ResultColumn> ColumnsOf(const ast::OwnStmt& statement);
 

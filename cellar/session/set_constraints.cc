@@ -113,16 +113,12 @@ Result<std::shared_ptr<const sql::Plan>> Session::Impl::PlanCascade(
   const std::string text = fmt::format(
       "UPDATE {} SET {}", sql::QuoteQualified(SchemaName(table->parent), table->name), sets);
   CELLAR_TRY_ASSIGN(const sql::Statement statement, sql::ParseOne(text));
-  sql::PlannerContext context = MakePlannerContext({});
+  FoldingPlanner planner(*this);
+  sql::PlannerContext& context = planner.context;
   // The statement is not the role's own.
   sql::NameScope everywhere = Scope();
   everywhere.may_use = nullptr;
   context.scope = &everywhere;
-  sql::EvalContext fold;
-  Arena arena;
-  SetUpContext(&fold);
-  fold.set_arena(&arena);
-  context.fold = &fold;
   return sql::PlanStatement(*statement.ast, context);
 }
 

@@ -465,12 +465,8 @@ Result<BoundFilter> BindFilter(Session::Impl* s, const KnownTable& known, const 
   const std::string name = sql::QuoteIdentifier(table.name);
   CELLAR_TRY_ASSIGN(std::string text, FilterText(filter, name));
   CELLAR_TRY_ASSIGN(ast::ExprPtr parsed, sql::ParseExpression(text));
-  sql::PlannerContext context = s->MakePlannerContext({});
-  sql::EvalContext fold;
-  Arena arena;
-  s->SetUpContext(&fold);
-  fold.set_arena(&arena);
-  context.fold = &fold;
+  FoldingPlanner planner(*s);
+  sql::PlannerContext& context = planner.context;
   BoundFilter bound;
   Result<sql::ExprPtr> expr = sql::BindTableExpression(*parsed, &table, Type(), context);
   if (!expr.ok()) return std::move(expr).status().WithLocation(-1);

@@ -76,12 +76,8 @@ class Writer {
       outputs.push_back({column.name, column.type, 0, 0});
     }
     CELLAR_TRY_ASSIGN(sql::Statement statement, sql::ParseOne(text));
-    sql::PlannerContext context = s_.MakePlannerContext(types);
-    sql::EvalContext eval;
-    Arena arena;
-    s_.SetUpContext(&eval);
-    eval.set_arena(&arena);
-    context.fold = &eval;
+    FoldingPlanner planner(s_, types);
+    sql::PlannerContext& context = planner.context;
     Result<std::shared_ptr<const sql::Plan>> planned = sql::PlanStatement(*statement.ast, context);
     if (!planned.ok()) return std::move(planned).status().WithLocation(-1);
     // Nobody else holds this plan yet.

@@ -117,19 +117,6 @@ bool OrdersByChanged(const sql::ast::SelectStmt& select, const sql::Plan& plan,
   return false;
 }
 
-// What the planner asks of a session, with an arena to fold constants in.
-struct ViewPlanning {
-  explicit ViewPlanning(Session::Impl& session) : context(session.MakePlannerContext({})) {
-    session.SetUpContext(&eval);
-    eval.set_arena(&arena);
-    context.fold = &eval;
-  }
-
-  sql::EvalContext eval;
-  Arena arena;
-  sql::PlannerContext context;
-};
-
 }  // namespace
 
 Result<std::shared_ptr<const sql::Plan>> PlanViewText(Session::Impl& session,
@@ -138,7 +125,7 @@ Result<std::shared_ptr<const sql::Plan>> PlanViewText(Session::Impl& session,
                                                       std::vector<sql::StarUse>* stars) {
   CELLAR_TRY_ASSIGN(sql::Statement parsed, sql::ParseOne(view.view_sql));
   if (parsed.ast == nullptr) return InternalError("view \"{}\" has no text", view.name);
-  ViewPlanning planning(session);
+  FoldingPlanner planning(session);
   sql::PlannerContext& context = planning.context;
   context.name_uses = uses;
   context.star_uses = stars;
@@ -155,7 +142,7 @@ Result<std::shared_ptr<const sql::Plan>> PlanViewText(Session::Impl& session,
 }
 
 sql::ViewChanges ChangesThroughView(Session::Impl& session, const catalog::TablePtr& view) {
-  ViewPlanning planning(session);
+  FoldingPlanner planning(session);
   Result<sql::ViewChanges> changes = sql::ChangesThroughView(view, planning.context);
   return changes.ok() ? std::move(*changes) : sql::ViewChanges();
 }

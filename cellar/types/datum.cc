@@ -2,6 +2,8 @@
 #include "cellar/types/datum.h"
 
 #include <cmath>
+#include <cstring>
+#include <utility>
 
 #include "cellar/types/array.h"
 #include "cellar/types/collation.h"
@@ -59,7 +61,16 @@ int CompareInts(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
 }  // namespace
 
 Value::Value(Type type, Datum datum) : type_(type), datum_(datum) {
-  if (!datum.is_null() && PhysicalOf(type) == Physical::kBytes) bytes_ = datum.bytes();
+  if (datum.is_null() || PhysicalOf(type) != Physical::kBytes) return;
+  const std::string_view bytes = datum.bytes();
+  if (bytes.size() < kLeastCounted) {
+    short_ = bytes;
+    return;
+  }
+  CountedArray<char> copy = MakeCountedArray<char>(bytes.size());
+  std::memcpy(copy.get(), bytes.data(), bytes.size());
+  datum_ = Datum::Bytes({copy.get(), bytes.size()});
+  long_ = std::move(copy);
 }
 
 bool HasForm(Datum value, Type type) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -48,6 +49,7 @@ class Datum {
   std::string_view bytes() const {
     return kind_ == Kind::kBytes ? std::string_view(data_, size_) : std::string_view();
   }
+  size_t byte_count() const { return size_; }  // 0 of the other forms
   // NULL, or a value of this physical form.
   bool Is(Physical form) const {
     return is_null() || kind_ == static_cast<Kind>(static_cast<uint8_t>(form) + 1);
@@ -76,22 +78,28 @@ inline Datum CopyDatum(Datum datum, Type type, Arena* arena) {
 }
 
 // A typed value that owns its bytes: constants in plans, defaults in descriptors, parameters.
+// Copies share long ones. Copies may be read by any thread.
 class Value {
  public:
   Value() = default;
+  // Copies the datum's bytes, which are charged to the account that the thread works for. Throws
+  // OutOfMemory.
   Value(Type type, Datum datum);
   const Type& type() const { return type_; }
   bool is_null() const { return datum_.is_null(); }
   // Borrowed from this Value: valid until it is changed, moved from or destroyed.
   Datum datum() const {
-    if (datum_.is_null() || PhysicalOf(type_) != Physical::kBytes) return datum_;
-    return Datum::Bytes(bytes_);
+    if (long_ != nullptr || datum_.is_null() || PhysicalOf(type_) != Physical::kBytes) {
+      return datum_;
+    }
+    return Datum::Bytes(short_);
   }
 
  private:
   Type type_;
-  Datum datum_;
-  std::string bytes_;
+  Datum datum_;  // points into long_, if that is set
+  std::string short_;
+  std::shared_ptr<const char[]> long_;
 };
 
 // SQL order of two non-NULL values of one type: negative, zero, positive. Floats: NaN is greatest

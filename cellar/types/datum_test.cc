@@ -115,5 +115,27 @@ TEST(Datum, KnowsWhichTypesItMayHave) {
   EXPECT_EQ(RecordFields(record.bytes()).size(), 1u);
 }
 
+TEST(Value, SharesLongBytesAndChargesThem) {
+  const MemoryAccountPtr account =
+      MemoryAccount::Make(MemoryAccount::Process(), "test", "--test", 1 << 20);
+  const std::string text(1000000, 'x');
+  const Type type = MakeType(TypeId::kText);
+  {
+    const MemoryScope scope(account.get());
+    const Value first(type, Datum::Bytes(text));
+    const Value second = first, third = second;  // NOLINT: copies are what this is about
+    EXPECT_EQ(first.datum().bytes(), text);
+    EXPECT_EQ(third.datum().bytes().data(), first.datum().bytes().data());
+    EXPECT_EQ(account->used(), text.size());
+    EXPECT_THROW(Value(type, Datum::Bytes(text)), OutOfMemory);
+  }
+  EXPECT_EQ(account->used(), 0u);
+  Value shorter(type, Datum::Bytes("abc"));
+  const Value copy = shorter;
+  shorter = Value(type, Datum::Bytes("d"));
+  EXPECT_EQ(copy.datum().bytes(), "abc");
+  EXPECT_EQ(shorter.datum().bytes(), "d");
+}
+
 }  // namespace
 }  // namespace cellar

@@ -409,8 +409,8 @@ int RankOf(JsonType type) {
 int CompareStrings(std::string_view a, std::string_view b) {
   PollBytes(a.size() + b.size());
   std::string left, right;
-  AppendJsonUnescaped(a, &left);
-  AppendJsonUnescaped(b, &right);
+  AppendJsonUnescaped(a, &left).ok();  // jsonb holds no other text
+  AppendJsonUnescaped(b, &right).ok();
   return left.compare(right);
 }
 
@@ -552,7 +552,7 @@ std::optional<std::string_view> JsonField(std::string_view text, std::string_vie
     std::string_view body = name.substr(1, name.size() - 2);
     if (body.find('\\') != std::string_view::npos) {
       unescaped.clear();
-      AppendJsonUnescaped(name, &unescaped);
+      if (!AppendJsonUnescaped(name, &unescaped).ok()) continue;  // no text is this one
       body = unescaped;
     }
     if (body == key) found = value;
@@ -580,19 +580,17 @@ size_t JsonCount(std::string_view text) {
   return count;
 }
 
-bool JsonAsText(std::string_view text, std::string* out) {
+Result<bool> JsonAsText(std::string_view text, std::string* out) {
   text = Trim(text);
   switch (JsonTypeOf(text)) {
     case JsonType::kNull: return false;
-    case JsonType::kString: AppendJsonUnescaped(text, out); return true;
+    case JsonType::kString: CELLAR_TRY(AppendJsonUnescaped(text, out)); return true;
     default: out->append(text); return true;
   }
 }
 
-void AppendJsonUnescaped(std::string_view literal, std::string* out) {
-  // Text of type json may hold \u0000 or a lone surrogate: what precedes it is all that text can
-  // show.
-  Unescape(literal, out).ok();
+Status AppendJsonUnescaped(std::string_view literal, std::string* out) {
+  return Unescape(literal, out);
 }
 
 void AppendJsonString(std::string_view value, std::string* out) {

@@ -35,12 +35,14 @@ std::optional<std::string_view> JsonElement(std::string_view text, int64_t index
 // Elements of an array, members of an object; 0 for a scalar.
 size_t JsonCount(std::string_view text);
 // What ->> gives: a string without quotes and escapes, other values as they are; NULL (false) for
-// null.
-bool JsonAsText(std::string_view text, std::string* out);
+// null. Errors: 22P05 and 22P02 for what text cannot hold, \u0000 and half a surrogate pair, which
+// json lets in.
+Result<bool> JsonAsText(std::string_view text, std::string* out);
 // Appends a JSON string literal with quotes.
 void AppendJsonString(std::string_view value, std::string* out);
-// Appends an unescaped key or string literal (with its quotes) to `out`.
-void AppendJsonUnescaped(std::string_view literal, std::string* out);
+// Appends an unescaped key or string literal (with its quotes) to `out`. Errors: as JsonAsText, with
+// what precedes the place appended.
+Status AppendJsonUnescaped(std::string_view literal, std::string* out);
 
 // Walks the members of an object or the elements of an array, in text order.
 class JsonCursor {

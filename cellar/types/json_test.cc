@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cellar/base/sqlstate.h"
 #include "cellar/types/pg_cases.h"
 
 namespace cellar {
@@ -240,9 +241,11 @@ TEST(Json, FindsMembersAndElements) {
   EXPECT_EQ(JsonElement(array, 3), std::nullopt);
   EXPECT_EQ(JsonElement(array, -4), std::nullopt);
   std::string text;
-  EXPECT_TRUE(JsonAsText(*JsonField(*JsonElement(array, 1), "b"), &text));
+  EXPECT_TRUE(*JsonAsText(*JsonField(*JsonElement(array, 1), "b"), &text));
   EXPECT_EQ(text, "x\ny");
-  EXPECT_FALSE(JsonAsText(*JsonElement(array, 2), &text));
+  EXPECT_FALSE(*JsonAsText(*JsonElement(array, 2), &text));
+  EXPECT_EQ(JsonAsText(R"("a\u0000")", &text).status().sqlstate(),
+            sqlstate::kUntranslatableCharacter);
 }
 
 TEST(Json, RefusesTextNestedTooDeep) {

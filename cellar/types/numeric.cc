@@ -45,7 +45,8 @@ namespace {
 
 Result<std::string_view> RoundOrTruncate(std::string_view n, int scale, bool round, Arena* arena) {
   if (!IsFinite(n)) return n;
-  scale = std::clamp(scale, -2000, kMaxDisplayScale);
+  // Before the first digit of the largest value nothing is left but a carry.
+  scale = std::clamp(scale, -(kMaxIntegerDigits + 1), kMaxDisplayScale);
   int128_t small;
   int old_scale;
   if (ToSmall(n, &small, &old_scale)) {

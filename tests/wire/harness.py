@@ -89,12 +89,23 @@ class Server:
         return self.run("psql", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", *options, "-f", "-",
                         input=sql, check=check, environment=environment or {}).stdout
 
-    def rss_kilobytes(self):
+    def status_kilobytes(self, name):
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
             for line in file:
-                if line.startswith("VmRSS:"):
+                if line.startswith(name + ":"):
                     return int(line.split()[1])
         return 0
+
+    def rss_kilobytes(self):
+        return self.status_kilobytes("VmRSS")
+
+    def forget_peak(self):
+        """From here on peak_kilobytes tells the most memory the process has held."""
+        with open(f"/proc/{self.process.pid}/clear_refs", "w", encoding="utf-8") as file:
+            file.write("5")
+
+    def peak_kilobytes(self):
+        return self.status_kilobytes("VmHWM")
 
 
 class ServerTest(unittest.TestCase):

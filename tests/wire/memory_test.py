@@ -295,5 +295,48 @@ class MemoryZoo(unittest.TestCase):
         self.alive()
 
 
+# x and y: two values of 60 MB that nobody keeps. Texts and copies that functions, constants and
+# results make of them are charged too.
+WIDE = [
+    "select " + ", ".join(f"length(x || '{i}')" for i in range(10)) + " from {xy}",
+    "select " + ", ".join(f"x || '{i}'" for i in range(10)) + " from {xy}",
+    "select x || 'a' = y || 'b' from {xy}",
+    "select row(x, y, x), array[x, y], array[y, x] from {xy}",
+    "select length(concat(x, y)), length(concat(x, y, x)), length(format('%s%s', x, y)) from {xy}",
+    "select length(upper(x)), length(replace(x, 'a', 'b')), length(lpad(x, 120000000)), "
+    "length(reverse(y)) from {xy}",
+    "select length(x::bytea::text), length(to_json(x)::text), length(quote_literal(x)) from {xy}",
+    "select array[x, y]::text = array[y, x]::text from {xy}",
+    "select length(string_agg(x, y)) from {xy}, generate_series(1, 2)",
+    "select count(distinct x || g) from {xy}, generate_series(1, 5) g",
+    "values (repeat('a', 60000000)), (repeat('b', 60000000)), (repeat('c', 60000000)), "
+    "(repeat('d', 60000000)), (repeat('e', 60000000)), (repeat('f', 60000000))",
+    "select x from {xy} union all select y from {xy} union all select x || y from {xy}",
+]
+WIDE_STATEMENT_MB = 300
+VALUE_MB = 60
+
+
+class WideValues(unittest.TestCase):
+    def test_what_is_held_is_charged(self):
+        with harness.Server("--statement-mb", str(WIDE_STATEMENT_MB)) as server:
+            connection = harness.RawConnection(server, timeout=120)
+            outcome(connection.query("create table xy (x text, y text)"))
+            outcome(connection.query("insert into xy values (repeat('a', 60000000), repeat('a', 60000000))"))
+            folded = "(select repeat('a', 60000000) x, repeat('a', 60000000) y) t"
+            for statement in WIDE:
+                for source in dict.fromkeys((folded, "xy") if "{xy}" in statement else ("",)):
+                    sql = statement.replace("{xy}", source)
+                    with self.subTest(statement=sql):
+                        before = server.rss_kilobytes()
+                        server.forget_peak()
+                        state, value = outcome(connection.query(sql))
+                        self.assertIn(state, (None, "53200", "54000"), value)
+                        # One function may make a text before it is known how long it is.
+                        held = (server.peak_kilobytes() - before) / 1024
+                        self.assertLess(held, WIDE_STATEMENT_MB + 3 * VALUE_MB)
+            connection.close()
+
+
 if __name__ == "__main__":
     harness.main()

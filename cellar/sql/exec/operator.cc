@@ -85,72 +85,17 @@ class SlotCollector {
  public:
   explicit SlotCollector(const Plan& plan) : plan_(plan) {}
 
-  void Exprs(const std::vector<ExprPtr>& exprs) { Many(exprs); }
+  void Exprs(const std::vector<ExprPtr>& exprs) {
+    for (const ExprPtr& expr : exprs) One(*expr);
+  }
 
   void Node(const PlanNode& node) {
     for (const PlanPtr& child : node.children) Node(*child);
+    VisitNodeExprs(node, [this](const Expr& expr) { One(expr); });
     switch (node.kind) {
-      case PlanKind::kResult: One(node.As<ResultNode>().filter); break;
-      case PlanKind::kValues:
-        for (const auto& row : node.As<ValuesNode>().rows_exprs) Many(row);
-        break;
-      case PlanKind::kScan: {
-        const auto& scan = node.As<ScanNode>();
-        One(scan.filter);
-        for (const SpanExpr& span : scan.spans) {
-          Many(span.equal);
-          One(span.lower.value);
-          One(span.upper.value);
-        }
-        break;
-      }
-      case PlanKind::kVirtualScan: One(node.As<VirtualScanNode>().key); break;
-      case PlanKind::kFunctionScan: Many(node.As<FunctionScanNode>().calls); break;
-      case PlanKind::kFilter: One(node.As<FilterNode>().condition); break;
-      case PlanKind::kProject: Many(node.As<ProjectNode>().exprs); break;
-      case PlanKind::kProjectSet: Many(node.As<ProjectSetNode>().exprs); break;
       case PlanKind::kNestedLoop: {
-        const auto& join = node.As<NestedLoopNode>();
-        One(join.condition);
-        Many(join.slot_values);
-        filled_.insert(filled_.end(), join.slots.begin(), join.slots.end());
-        break;
-      }
-      case PlanKind::kHashJoin: {
-        const auto& join = node.As<HashJoinNode>();
-        Many(join.left_keys);
-        Many(join.right_keys);
-        One(join.condition);
-        break;
-      }
-      case PlanKind::kLookupJoin:
-        Many(node.As<LookupJoinNode>().keys);
-        One(node.As<LookupJoinNode>().condition);
-        break;
-      case PlanKind::kSort:
-        Keys(node.As<SortNode>().keys);
-        One(node.As<SortNode>().top);
-        break;
-      case PlanKind::kLimit:
-        One(node.As<LimitNode>().limit);
-        One(node.As<LimitNode>().offset);
-        break;
-      case PlanKind::kAggregate:
-        Many(node.As<AggregateNode>().keys);
-        for (const AggregateCall& call : node.As<AggregateNode>().calls) Call(call);
-        break;
-      case PlanKind::kWindow: {
-        const auto& window = node.As<FramedWindowNode>();
-        Many(window.partition_by);
-        Keys(window.order_by);
-        for (const WindowCall& call : window.calls) {
-          Many(call.args);
-          Call(call.aggregate);
-        }
-        for (const WindowFrame& frame : window.frames) {
-          One(frame.start_offset);
-          One(frame.end_offset);
-        }
+        const std::vector<int>& slots = node.As<NestedLoopNode>().slots;
+        filled_.insert(filled_.end(), slots.begin(), slots.end());
         break;
       }
       case PlanKind::kCteScan: {
@@ -161,19 +106,13 @@ class SlotCollector {
         }
         break;
       }
-      case PlanKind::kInsert: Many(node.As<InsertNode>().returning_exprs); break;
-      case PlanKind::kUpdate: Many(node.As<UpdateNode>().returning_exprs); break;
-      case PlanKind::kDelete: Many(node.As<DeleteNode>().returning_exprs); break;
-      case PlanKind::kExternal:
-      case PlanKind::kDistinct:
-      case PlanKind::kAppend:
-      case PlanKind::kSetOperation: break;
       case PlanKind::kRecursiveUnion:
         made_.push_back(node.As<RecursiveUnionNode>().work_table);
         break;
       case PlanKind::kWorkTableScan:
         scanned_.push_back(node.As<WorkTableScanNode>().work_table);
         break;
+      default: break;
     }
   }
 
@@ -195,26 +134,14 @@ class SlotCollector {
   }
 
  private:
-  void One(const ExprPtr& expr) {
-    if (!expr) return;
-    VisitExpr(*expr, [this](const Expr& part) {
+  void One(const Expr& expr) {
+    VisitExpr(expr, [this](const Expr& part) {
       if (part.kind == ExprKind::kExecParameter) read_.push_back(part.index);
       if (part.kind == ExprKind::kSubplan) {
         filled_.insert(filled_.end(), part.slots.begin(), part.slots.end());
         Node(*plan_.subplans[part.index]);
       }
     });
-  }
-  void Many(const std::vector<ExprPtr>& exprs) {
-    for (const ExprPtr& expr : exprs) One(expr);
-  }
-  void Keys(const std::vector<SortKey>& keys) {
-    for (const SortKey& key : keys) One(key.expr);
-  }
-  void Call(const AggregateCall& call) {
-    Many(call.args);
-    One(call.filter);
-    Keys(call.order_by);
   }
 
   const Plan& plan_;

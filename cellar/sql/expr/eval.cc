@@ -389,11 +389,7 @@ Result<const ColumnVector*> Evaluator::Node::Call(const RowBatch& input, Selecti
       continue;
     }
     for (size_t i = 0; i < count; ++i) arg_values[i] = arg_vectors[i]->Get(row);
-    CELLAR_TRY_ASSIGN(Datum value, spec.scalar(context, *expr, arg_values));
-    if (!value.Is(result.physical()) ||
-        (result.physical() == Physical::kBytes && !HasForm(value, expr->type))) {
-      return WrongForm(*expr);
-    }
+    CELLAR_TRY_ASSIGN(Datum value, CallScalar(*expr, context, arg_values));
     result.Set(row, value);
   }
   return &result;

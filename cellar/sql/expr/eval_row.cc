@@ -162,6 +162,16 @@ Result<Datum> CompareWithArray(const Expr& e, Datum value, Datum array, EvalCont
   return null ? Datum() : Datum::Bool(!any);
 }
 
+Result<Datum> CallLong(const Expr& call, EvalContext& context, Args args) {
+  MemoryCharge charge(MemoryAccount::Current());
+  size_t bytes = 0;
+  for (const Datum& arg : args) bytes += arg.byte_count();
+  CELLAR_TRY(charge.Resize(bytes));
+  Result<Datum> value = call.function->scalar(context, call, args);
+  if (value.ok() && !HasForm(*value, call.type)) return WrongForm(call);
+  return value;
+}
+
 Result<Datum> EvalRow(const Expr& e, EvalContext& context, const RowBatch* input, size_t row) {
   switch (e.kind) {
     case ExprKind::kConstant: return e.constant.datum();
@@ -190,9 +200,7 @@ Result<Datum> EvalRow(const Expr& e, EvalContext& context, const RowBatch* input
       if (spec.scalar == nullptr) {
         return UnsupportedError("set-valued function called in context that cannot accept a set");
       }
-      CELLAR_TRY_ASSIGN(Datum value, spec.scalar(context, e, args.args()));
-      if (!HasForm(value, e.type)) return WrongForm(e);
-      return value;
+      return CallScalar(e, context, args.args());
     }
     case ExprKind::kAnd:
     case ExprKind::kOr: {

@@ -143,7 +143,8 @@ std::string_view Trimmed(std::string_view text) {
 Result<Datum> AsText(EvalContext& context, std::optional<std::string_view> json) {
   if (!json.has_value()) return Datum();
   std::string out;
-  if (!JsonAsText(*json, &out)) return Datum();
+  CELLAR_TRY_ASSIGN(const bool some, JsonAsText(*json, &out));
+  if (!some) return Datum();
   return TextOf(context, out);
 }
 Datum AsJson(std::optional<std::string_view> json) {
@@ -211,7 +212,7 @@ bool Contains(std::string_view outer, std::string_view inner, bool top = true) {
     JsonCursor members(inner);
     while (members.Next(&key, &value)) {
       std::string name;
-      AppendJsonUnescaped(key, &name);
+      AppendJsonUnescaped(key, &name).ok();  // jsonb holds no other text
       std::optional<std::string_view> found = JsonField(outer, name);
       if (!found.has_value() || !Contains(*found, value, false)) return false;
     }
@@ -311,8 +312,7 @@ Status DeleteError(std::string_view what) {
 
 bool KeyIs(std::string_view literal, std::string_view name) {
   std::string key;
-  AppendJsonUnescaped(literal, &key);
-  return key == name;
+  return AppendJsonUnescaped(literal, &key).ok() && key == name;
 }
 
 Result<Datum> DeleteKey(EvalContext& context, const Expr&, Args a) {
@@ -656,7 +656,8 @@ Result<Datum> ArrayLength(EvalContext&, const Expr&, Args a) {
 
 Result<Datum> MemberText(EvalContext& context, std::string_view json) {
   std::string text;
-  if (!JsonAsText(json, &text)) return Datum();
+  CELLAR_TRY_ASSIGN(const bool some, JsonAsText(json, &text));
+  if (!some) return Datum();
   return TextOf(context, text);
 }
 

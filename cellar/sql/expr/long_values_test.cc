@@ -151,5 +151,16 @@ TEST(LongValues, AreBoundedAsTheyGrow) {
   }
 }
 
+// What a function makes beside its result is not counted where it is made: a call takes from the
+// account as much again as its arguments hold.
+TEST(LongValues, AreChargedWhileAFunctionLooksAtThem) {
+  const std::string v(2'000'000, 'x');
+  const MemoryAccountPtr account =
+      MemoryAccount::Make(MemoryAccount::Process(), "test", "--test", size_t{5} << 20);
+  const MemoryScope scope(account.get());
+  EXPECT_EQ(EndOf("length(v)", v, nullptr), "ok");
+  EXPECT_EQ(EndOf("position(v in v)", v, nullptr), "53200");
+}
+
 }  // namespace
 }  // namespace cellar::sql

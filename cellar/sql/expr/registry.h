@@ -121,6 +121,21 @@ Result<Datum> CompareWithArray(const Expr& e, Datum value, Datum array, EvalCont
 // XX000: a function or a subquery gave a value that its expression's type does not have. Never
 // foreign memory instead (types/datum.h).
 Status WrongForm(const Expr& e);
+// The value of a call of function.scalar, which has the form of the call's type. Functions make
+// texts and lists beside their results, of about the size of what they are given: while a call over
+// a megabyte or more runs, that much is charged. Errors: the function's, 53200, XX000 for a value
+// of another form.
+Result<Datum> CallLong(const Expr& call, EvalContext& context, std::span<const Datum> args);
+inline Result<Datum> CallScalar(const Expr& call, EvalContext& context,
+                                std::span<const Datum> args) {
+  constexpr size_t kLongBytes = size_t{1} << 20;
+  size_t bytes = 0;
+  for (const Datum& arg : args) bytes += arg.byte_count();
+  if (bytes >= kLongBytes) return CallLong(call, context, args);
+  Result<Datum> value = call.function->scalar(context, call, args);
+  if (value.ok() && !HasForm(*value, call.type)) return WrongForm(call);
+  return value;
+}
 // The text form of a value, as its output function gives it. Text of more than kMaxValueBytes is
 // cut off behind them, and whoever makes a value of it is refused by MayGrow or TextOf.
 std::string OutputText(Datum value, Type type, EvalContext& context);

@@ -251,7 +251,19 @@ Result<ExprPtr> Binder::BindBool(const ast::BoolExpr& expr, Env& env) {
   return MakeLogic(is_and ? ExprKind::kAnd : ExprKind::kOr, std::move(args));
 }
 
+size_t Binder::SetsOf(const Env& env) {
+  return env.scope->block == nullptr ? 0 : env.scope->block->set_functions.size();
+}
+
+Status Binder::RefuseSets(const Env& env, size_t before, std::string_view what, int location) {
+  if (SetsOf(env) == before) return Status();
+  return UnsupportedError("set-returning functions are not allowed in {}", what)
+      .WithHint("You might be able to move the set-returning function into a LATERAL FROM item.")
+      .WithLocation(location);
+}
+
 Result<ExprPtr> Binder::BindCase(const ast::CaseExpr& expr, Env& env) {
+  const size_t sets = SetsOf(env);
   auto out = std::make_unique<Expr>();
   out->kind = ExprKind::kCase;
   out->location = expr.location;
@@ -279,6 +291,7 @@ Result<ExprPtr> Binder::BindCase(const ast::CaseExpr& expr, Env& env) {
   } else {
     out->args.push_back(MakeNull(MakeType(TypeId::kUnknown)));
   }
+  CELLAR_TRY(RefuseSets(env, sets, "CASE", expr.location));
   std::vector<ExprPtr*> arms;
   // PostgreSQL looks at the ELSE first when it seeks the common type.
   arms.push_back(&out->args.back());
@@ -292,10 +305,12 @@ Result<ExprPtr> Binder::BindMinMax(ExprKind kind, const ast::ExprList& args, std
   auto out = std::make_unique<Expr>();
   out->kind = kind;
   out->location = location;
+  const size_t sets = SetsOf(env);
   for (const ast::ExprPtr& arg : args) {
     CELLAR_TRY_ASSIGN(ExprPtr bound, BindExpr(*arg, env));
     out->args.push_back(std::move(bound));
   }
+  if (kind == ExprKind::kCoalesce) CELLAR_TRY(RefuseSets(env, sets, name, location));
   std::vector<ExprPtr*> arms;
   for (ExprPtr& arg : out->args) arms.push_back(&arg);
   CELLAR_TRY(CoerceCommon(arms, name, location, &out->type));

@@ -388,6 +388,10 @@ class Binder {
   Result<ExprPtr> BindLike(const ast::LikeExpr& expr, Env& env);
   Result<ExprPtr> BindBetween(const ast::BetweenExpr& expr, Env& env);
   Result<ExprPtr> BindBool(const ast::BoolExpr& expr, Env& env);
+  // 0A000 when the parts of a CASE or COALESCE brought a set-returning function: which rows it
+  // makes would depend on how far they are evaluated.
+  static Status RefuseSets(const Env& env, size_t before, std::string_view what, int location);
+  static size_t SetsOf(const Env& env);
   Result<ExprPtr> BindCase(const ast::CaseExpr& expr, Env& env);
   Result<ExprPtr> BindMinMax(ExprKind kind, const ast::ExprList& args, std::string_view name,
                              Env& env, int location);

@@ -77,68 +77,22 @@ class Marker {
   }
 
   void Exprs(const PlanNode& node) {
-    switch (node.kind) {
-      case PlanKind::kResult: One(node.As<ResultNode>().filter); break;
-      case PlanKind::kValues: {
-        // It computes row by row of itself, so all of its rows are like one.
-        const size_t before = calls_;
-        size_t most = 0;
-        for (const auto& row : node.As<ValuesNode>().rows_exprs) {
-          calls_ = before;
-          Many(row);
-          most = std::max(most, calls_ - before);
-        }
-        calls_ = before + std::min<size_t>(most, 1);
-        break;
-      }
-      case PlanKind::kScan: One(node.As<ScanNode>().filter); break;
-      case PlanKind::kFunctionScan: Many(node.As<FunctionScanNode>().calls); break;
-      case PlanKind::kFilter: One(node.As<FilterNode>().condition); break;
-      case PlanKind::kProject: Many(node.As<ProjectNode>().exprs); break;
-      case PlanKind::kProjectSet: Many(node.As<ProjectSetNode>().exprs); break;
-      case PlanKind::kNestedLoop: One(node.As<NestedLoopNode>().condition); break;
-      case PlanKind::kHashJoin: One(node.As<HashJoinNode>().condition); break;
-      case PlanKind::kLookupJoin: One(node.As<LookupJoinNode>().condition); break;
-      case PlanKind::kLimit:
-        One(node.As<LimitNode>().limit);
-        One(node.As<LimitNode>().offset);
-        break;
-      case PlanKind::kAggregate:
-        Many(node.As<AggregateNode>().keys);
-        for (const AggregateCall& call : node.As<AggregateNode>().calls) Call(call);
-        break;
-      case PlanKind::kWindow:
-        for (const WindowCall& call : node.As<WindowNode>().calls) {
-          Many(call.args);
-          Call(call.aggregate);
-        }
-        break;
-      case PlanKind::kInsert: {
-        const auto& insert = node.As<InsertNode>();
-        for (const auto& [column, value] : insert.on_conflict.assignments) One(value);
-        One(insert.on_conflict.where);
-        Many(insert.returning_exprs);
-        break;
-      }
-      case PlanKind::kUpdate:
-        for (const auto& [column, value] : node.As<UpdateNode>().assignments) One(value);
-        Many(node.As<UpdateNode>().returning_exprs);
-        break;
-      case PlanKind::kDelete: Many(node.As<DeleteNode>().returning_exprs); break;
-      default: break;
+    if (node.kind != PlanKind::kValues) {
+      VisitNodeExprs(node, [this](const Expr& expr) { One(expr); });
+      return;
     }
+    // It computes row by row of itself, so all of its rows are like one.
+    const size_t before = calls_;
+    size_t most = 0;
+    for (const auto& row : node.As<ValuesNode>().rows_exprs) {
+      calls_ = before;
+      for (const ExprPtr& expr : row) One(*expr);
+      most = std::max(most, calls_ - before);
+    }
+    calls_ = before + std::min<size_t>(most, 1);
   }
-  void Call(const AggregateCall& call) {
-    Many(call.args);
-    One(call.filter);
-    for (const SortKey& key : call.order_by) One(key.expr);
-  }
-  void Many(const std::vector<ExprPtr>& exprs) {
-    for (const ExprPtr& expr : exprs) One(expr);
-  }
-  void One(const ExprPtr& expr) {
-    if (expr == nullptr) return;
-    VisitExpr(*expr, [this](const Expr& part) {
+  void One(const Expr& expr) {
+    VisitExpr(expr, [this](const Expr& part) {
       if (part.kind == ExprKind::kSubplan && part.index >= 0 && CallsOfSubplan(part.index) > 0) {
         calls_subplan_ = true;
       }
