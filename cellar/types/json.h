@@ -40,8 +40,8 @@ size_t JsonCount(std::string_view text);
 Result<bool> JsonAsText(std::string_view text, std::string* out);
 // Appends a JSON string literal with quotes.
 void AppendJsonString(std::string_view value, std::string* out);
-// Appends an unescaped key or string literal (with its quotes) to `out`. Errors: as JsonAsText, with
-// what precedes the place appended.
+// Appends an unescaped key or string literal (with its quotes) to `out`. Errors: as JsonAsText,
+// with what precedes the place appended.
 Status AppendJsonUnescaped(std::string_view literal, std::string* out);
 
 // Walks the members of an object or the elements of an array, in text order.
