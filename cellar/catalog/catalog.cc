@@ -327,7 +327,8 @@ Result<uint64_t> Catalog::Impl::AllocateId() {
     if (!found) return CorruptionError("store has lost its sequence of ids");
     CELLAR_TRY_ASSIGN(uint64_t next, DecodeIdSequence(value.view()));
     CELLAR_TRY(transaction->Put(IdKey(), EncodeIdSequence(next + kIdBlock)));
-    Result<uint64_t> committed = transaction->Commit();
+    // TRUNCATE needs an id too.
+    Result<uint64_t> committed = transaction->Commit({.makes_room = true});
     if (committed.ok()) {
       next_id = next;
       end_id = next + kIdBlock;

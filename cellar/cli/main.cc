@@ -47,8 +47,12 @@ void AddCache(CLI::App* command, store::StoreOptions* store) {
       "--no-sync", [store] { store->durable_commits = false; },
       "commits do not wait for the disk: a crash may lose the latest ones");
   command->add_flag_callback(
-      "--accept-log-damage", [store] { store->accept_log_damage = true; },
-      "open a store whose log is damaged: commits behind the damage are lost");
+      "--accept-log-damage",
+      [store] {
+        store->accept_log_damage = true;
+        store->lost = [](std::string_view message) { fmt::print(stderr, "cellar: {}\n", message); };
+      },
+      "open a store whose log is damaged, cut off or missing: commits that only it held are lost");
 }
 
 struct ServeCommand {

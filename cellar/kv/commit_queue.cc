@@ -1,5 +1,7 @@
 #include "cellar/kv/commit_queue.h"
 
+#include <algorithm>
+
 #include "cellar/base/sqlstate.h"
 
 namespace cellar::kv {
@@ -39,9 +41,16 @@ void CommitQueue::Submit(CommitRequest* request) {
 // Writes what waits, of which `request` is the first.
 void CommitQueue::Lead(CommitRequest* request, std::unique_lock<std::mutex>* held) {
   TakeGroup(&group_);
+  const bool again = sync_failed_ && !syncing_ && unsynced_.empty();
+  syncing_ |= again;
   held->unlock();
+  const bool synced = again && SyncAgain(group_).ok();
   Process(group_);
   held->lock();
+  if (again) {
+    syncing_ = false;
+    sync_failed_ = !synced;
+  }
   for (CommitRequest* member : group_) {
     if (member->hidden) {
       unsynced_.push_back(member);
@@ -73,6 +82,7 @@ void CommitQueue::Sync(CommitRequest* request, std::unique_lock<std::mutex>* hel
   if (failed) StopAfter(status);
   if (status.ok()) synced_groups_.fetch_add(1, std::memory_order_relaxed);
   held->lock();
+  sync_failed_ = !status.ok();
   for (CommitRequest* member : batch) {
     member->status = status;
     Wake(member, State::kDone);
@@ -83,6 +93,18 @@ void CommitQueue::Sync(CommitRequest* request, std::unique_lock<std::mutex>* hel
     Wake(unsynced_.front(), State::kSyncing);
   }
   progress_.notify_all();
+}
+
+Status CommitQueue::SyncAgain(std::span<CommitRequest* const> group) {
+  CELLAR_TRY(health());
+  // Whatever is hidden is in the way of new commits, which read what was published.
+  const bool makes_room = std::any_of(
+      group.begin(), group.end(), [](const CommitRequest* member) { return member->makes_room; });
+  CELLAR_TRY(storage_->Admit(0, makes_room));
+  bool failed = false;
+  Status status = visibility_->Sync(&failed);
+  if (failed) StopAfter(status);
+  return status;
 }
 
 void CommitQueue::TakeGroup(std::vector<CommitRequest*>* group) {
@@ -122,6 +144,10 @@ void CommitQueue::Process(std::span<CommitRequest* const> group) {
       request->status = status;
       continue;
     }
+    // Before its writes are marked: what is refused has changed nothing.
+    const size_t bytes = request->ingest ? 0 : request->writes.buffer->footprint_bytes();
+    request->status = storage_->Admit(bytes, request->makes_room);
+    if (!request->status.ok()) continue;
     if (!Validate(request)) {
       request->version = version;  // of the rivals, at most
       continue;

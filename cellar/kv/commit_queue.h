@@ -34,6 +34,7 @@ struct CommitRequest {
   bool unread = false;                                // as Storage::Ingest says
   std::span<const CounterChange> counters;
   bool durable = true;
+  bool makes_room = false;          // as CommitOptions say
   LockTable::Owner lock_owner = 0;  // of locks to release once the writes show; 0: none
 
   Status status;         // the outcome
@@ -73,6 +74,8 @@ class CommitQueue {
   void Sync(CommitRequest* request, std::unique_lock<std::mutex>* held);
   void TakeGroup(std::vector<CommitRequest*>* group);
   void Process(std::span<CommitRequest* const> group);
+  // Makes durable what a failed sync has left, as far as that is possible now.
+  Status SyncAgain(std::span<CommitRequest* const> group);
   bool Validate(CommitRequest* request);
   void StopAfter(const Status& error);
 
@@ -86,6 +89,7 @@ class CommitQueue {
   bool leading_ = false;
   std::deque<CommitRequest*> unsynced_;  // written
   bool syncing_ = false;
+  bool sync_failed_ = false;          // commits are hidden that nobody waits for
   std::condition_variable progress_;  // something was applied or published
   Status stopped_;
   std::atomic<bool> is_stopped_{false};

@@ -132,6 +132,9 @@ struct TransactionOptions {
 
 struct CommitOptions {
   bool durable = true;  // false: may be lost in a crash, even when later commits are not
+  // It deletes more than it writes, or will let others do so: taken although the disk has no room
+  // left for ordinary commits.
+  bool makes_room = false;
 };
 
 struct TransactionStats {

@@ -137,6 +137,7 @@ class MemoryStorage : public Storage {
     return TakeSnapshot()->Get(key, value);
   }
 
+  Status Admit(size_t, bool) override { return {}; }
   Status Write(std::span<const GroupMember> group, bool* failed) override {
     std::unique_lock lock(state_.mutex);
     const uint64_t needed = OldestSnapshot();

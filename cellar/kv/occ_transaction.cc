@@ -813,6 +813,7 @@ Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
   snapshot_.reset();
   request.counters = counters_;
   request.durable = options.durable;
+  request.makes_room = options.makes_room;
   if (holds_locks_) request.lock_owner = owner_;
   ++stats_.trips;
   engine_->queue_.Submit(&request);

@@ -102,6 +102,10 @@ class Storage {
   // Reads the newest state, without a snapshot.
   virtual Result<bool> GetLatest(std::string_view key, PinnedValue* value) = 0;
 
+  // Whether a commit of so many bytes may be tried now; asked before each, by the thread that calls
+  // Write. Commits that make room, by deleting, are let through for longer. Errors: kUnavailable
+  // 53100 with what is needed; kInvalid 25006 when the storage is open for reading only.
+  virtual Status Admit(size_t bytes, bool makes_room) = 0;
   // Applies a group at once: all of it or nothing. It shows in snapshots taken from now on and
   // survives the process, but not the machine. Called by one thread at a time, in order of
   // versions.

@@ -23,6 +23,7 @@ constexpr std::chrono::seconds kSaveClockEvery{60};
 constexpr milliseconds kLeastRest{1};
 // After so many keys the engine is asked to give their space back at once.
 constexpr uint64_t kKeysWorthCompacting = 10000;
+constexpr uint64_t kBytesWorthCompacting = 4 << 20;
 
 }  // namespace
 
@@ -58,7 +59,7 @@ Result<CollectStep> Collector::Begin(catalog::TableDescriptor table) {
   catalog::CatalogEditor editor(catalog_, transaction.get());
   table.state = catalog::ObjectState::kCollecting;
   CELLAR_TRY(editor.UpdateDroppedTable(std::move(table)));
-  CELLAR_TRY_ASSIGN(const uint64_t version, transaction->Commit());
+  CELLAR_TRY_ASSIGN(const uint64_t version, transaction->Commit({.makes_room = true}));
   catalog_->Publish(editor, version);
   return CollectStep{CollectAction::kBegun};
 }
@@ -96,6 +97,7 @@ Result<CollectStep> Collector::Continue(const catalog::TableDescriptor& table) {
   CELLAR_TRY(transaction->DeleteRange(progress.position, last));
   kv::CommitOptions commit;
   commit.durable = false;  // what a crash brings back is found again
+  commit.makes_room = true;
   CELLAR_TRY(transaction->Commit(commit).status());
   progress.position = std::move(last);
   progress.keys += keys;
@@ -113,13 +115,16 @@ Result<CollectStep> Collector::Remove(const catalog::TableDescriptor& table) {
   } else if (table.kind == catalog::RelationKind::kTable) {
     CELLAR_TRY(table::TableStore::DeleteRecords(table, transaction.get()));
   }
-  CELLAR_TRY_ASSIGN(const uint64_t version, transaction->Commit());
+  CELLAR_TRY_ASSIGN(const uint64_t version, transaction->Commit({.makes_room = true}));
   catalog_->Publish(editor, version);
   forget_(storage);
   const auto progress = progress_.extract(storage.value);
-  if (!progress.empty() && progress.mapped().keys >= kKeysWorthCompacting) {
+  kv::Engine* engine = catalog_->engine();
+  if (!progress.empty() &&
+      (progress.mapped().keys >= kKeysWorthCompacting ||
+       engine->ApproximateBytes(range.start, range.end) >= kBytesWorthCompacting)) {
     // The keys are gone whatever becomes of this.
-    (void)catalog_->engine()->Compact(range.start, range.end).ok();
+    (void)engine->Compact(range.start, range.end).ok();
   }
   return CollectStep{CollectAction::kRemoved};
 }
@@ -128,7 +133,7 @@ Result<CollectStep> Collector::Remove(const catalog::NamespaceDescriptor& space)
   std::unique_ptr<kv::Transaction> transaction = catalog_->engine()->Begin();
   catalog::CatalogEditor editor(catalog_, transaction.get());
   CELLAR_TRY(editor.RemoveNamespace(space.id));
-  CELLAR_TRY_ASSIGN(const uint64_t version, transaction->Commit());
+  CELLAR_TRY_ASSIGN(const uint64_t version, transaction->Commit({.makes_room = true}));
   catalog_->Publish(editor, version);
   return CollectStep{CollectAction::kRemoved};
 }

@@ -1119,6 +1119,12 @@ Status Ddl::Run(const Prepared& prepared, std::string* tag) {
   *tag = prepared.statement->tag;
   CELLAR_TRY(Authorize(node));
   switch (node.kind) {
+    case ast::NodeKind::kDrop:
+    case ast::NodeKind::kDropDatabase:
+    case ast::NodeKind::kTruncate: s_.NoteMakesRoom(); break;
+    default: break;
+  }
+  switch (node.kind) {
     case ast::NodeKind::kCreateTable: return CreateTable(node.As<ast::CreateTableStmt>());
     case ast::NodeKind::kCreateTableAs:
       return CreateTableAs(node.As<ast::CreateTableAsStmt>(), prepared, tag);
@@ -1186,7 +1192,7 @@ Status DropInOwnTransaction(Database::Impl* db, catalog::NamespaceId space) {
   table::Access access(transaction.get(), &cancel);
   catalog::CatalogEditor editor(db->catalog.get(), transaction.get());
   CELLAR_TRY(DropSchemaAndTables(&editor, &access, space));
-  CELLAR_TRY_ASSIGN(uint64_t version, transaction->Commit());
+  CELLAR_TRY_ASSIGN(uint64_t version, transaction->Commit({.makes_room = true}));
   db->catalog->Publish(editor, version);
   return Status();
 }

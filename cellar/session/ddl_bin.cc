@@ -701,7 +701,10 @@ Status Session::Impl::RunBinStatement(const ast::OwnStmt& statement, ResultSink*
   Status status;
   switch (statement.own) {
     case ast::OwnKind::kUndrop: status = ddl.Undrop(statement); break;
-    case ast::OwnKind::kPurge: status = ddl.Purge(statement); break;
+    case ast::OwnKind::kPurge:
+      NoteMakesRoom();
+      status = ddl.Purge(statement);
+      break;
     default: return ddl.SetDroppedOptions(statement);
   }
   if (!statement.if_exists || status.code() != Code::kNotFound) return status;

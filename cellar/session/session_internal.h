@@ -228,6 +228,7 @@ struct TransactionState {
   std::vector<NotificationHub::Message> notifies;
   std::vector<catalog::TableId> dropped_sequences;  // storage ids that are gone
   bool purged = false;                              // there is something to collect
+  bool makes_room = false;                          // by DROP, TRUNCATE or PURGE
   RoleSetPtr roles;  // as this transaction has changed them; null: it has not
 };
 
@@ -347,6 +348,10 @@ struct Session::Impl : public sql::SessionFunctions,
   // 40001 whatever it met there, so that a statement that has handed out nothing can run again.
   Result<const RowBatch*> NextRows(Portal* portal);
   Status CheckWritable(std::string_view tag);
+  // The statement lets room be made on the disk: its commit is taken although that is full.
+  void NoteMakesRoom() {
+    if (transaction != nullptr) transaction->makes_room = true;
+  }
   // Work that uses the store outside of the client's transaction flow (sequences).
   sql::NameScope& Scope();
   // The namespace of temporary tables, made on first use; dropped with the session.

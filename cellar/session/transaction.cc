@@ -10,6 +10,8 @@
 namespace cellar::session {
 namespace {
 
+constexpr uint64_t kMostBesideMakingRoom = 256 << 10;  // bytes
+
 std::string_view IsolationName(ast::Isolation isolation) {
   switch (isolation) {
     case ast::Isolation::kReadUncommitted: return "read uncommitted";
@@ -170,7 +172,9 @@ Status Session::Impl::Commit(ResultSink* sink) {
   if (status.ok() && marks) status = tables::MarkCommit(this, ending->kv.get());
   if (status.ok()) {
     const bool durable = settings.hot().durable && !relaxed_commit;
-    Result<uint64_t> version = ending->kv->Commit(kv::CommitOptions{durable});
+    // Beside what such a statement writes, little may be written.
+    const bool makes_room = ending->makes_room && ending->kv->stats().bytes < kMostBesideMakingRoom;
+    Result<uint64_t> version = ending->kv->Commit(kv::CommitOptions{durable, makes_room});
     if (version.ok()) {
       last_commit_version = *version;
       if (marks) {

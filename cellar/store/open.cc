@@ -31,6 +31,7 @@ Result<std::unique_ptr<kv::Engine>> OpenEngine(const StoreOptions& options) {
   rocks.create_if_missing = options.create_if_missing;
   rocks.read_only = options.read_only;
   rocks.accept_log_damage = options.accept_log_damage;
+  rocks.lost = options.lost;
   rocks.cache_bytes = options.cache_bytes;
   return engines::OpenRocksEngine(rocks);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,9 +19,11 @@ struct StoreOptions {
   // Takes no lock and writes nothing: for looking at a store that another process may have open.
   bool read_only = false;
   bool durable_commits = true;
-  bool run_jobs = true;            // false: jobs stay as they are, and none is made
-  bool accept_log_damage = false;  // lose what the log holds behind a damaged place
-  size_t cache_bytes = 0;          // 0: a quarter of memory, at most 256 MiB
+  bool run_jobs = true;  // false: jobs stay as they are, and none is made
+  // Opens a store whose log has lost durable commits; `lost`, if set, is told what that gives up.
+  bool accept_log_damage = false;
+  std::function<void(std::string_view message)> lost;
+  size_t cache_bytes = 0;                             // 0: a quarter of memory, at most 256 MiB
   size_t statement_memory_bytes = size_t{256} << 20;  // default of work_mem
   size_t statement_limit_bytes = 0;                   // see session::DatabaseOptions
   // What the process may hold, caches and memtables among it; 0: DefaultProcessMemory(), unless

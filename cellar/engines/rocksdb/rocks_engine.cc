@@ -9,10 +9,12 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <system_error>
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/engines/rocksdb/log_end.h"
 #include "cellar/engines/rocksdb/rocks_storage.h"
 #include "cellar/engines/rocksdb/wal_guard.h"
 #include "cellar/kv/occ_engine.h"
@@ -27,6 +29,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMarkerFile = "CELLAR";
 constexpr std::string_view kMarkerText = "Cellar store, format ";
 constexpr std::string_view kLockFile = "cellar.lock";
+constexpr std::string_view kHowToGoOn =
+    "Restore a backup, or open the store with --accept-log-damage to go on without what is lost.";
 
 Status IoError(std::string_view what, int error) {
   return SqlError(Code::kUnavailable, error == ENOSPC ? sqlstate::kDiskFull : sqlstate::kIoError,
@@ -180,32 +184,68 @@ Result<DirectoryState> PrepareDirectory(const RocksOptions& options) {
   return state;
 }
 
-// Looks before anything is written: is this ours, and does recovery reach all that the logs hold?
-Status CheckBeforeOpening(const RocksOptions& options, const DirectoryState& state) {
-  LogExtent extent;
-  if (!options.read_only && !options.accept_log_damage) {
-    CELLAR_TRY_ASSIGN(extent, ScanLogs(options.directory));
+// The store with its name, if recovery would lose what was durable.
+Status CheckRecovery(const RocksOptions& options, uint64_t reached, const LogExtent& extent,
+                     const std::optional<LogEnd>& end) {
+  std::string why, detail;
+  if (reached < extent.last_sequence) {
+    why = "is damaged";
+    detail = fmt::format("Recovery reaches change {}, the log holds valid changes up to {}.",
+                         reached, extent.last_sequence);
+  } else if (end && reached < end->change) {
+    why = "is cut off or missing";
+    detail = fmt::format("Recovery reaches change {}; change {} was durable{}.", reached,
+                         end->change, end->stopped ? " when the store was stopped" : "");
+  } else {
+    return {};
   }
-  if (state.has_marker && extent.last_sequence == 0) return {};
+  if (options.accept_log_damage) {
+    if (options.lost) {
+      options.lost(fmt::format("the log of store \"{}\" {}, and what it has lost was given up: {}",
+                               options.directory, why, detail));
+    }
+    return {};
+  }
+  return SqlError(Code::kCorruption, sqlstate::kDataCorrupted,
+                  "the log of store \"{}\" {}: recovery would lose commits", options.directory, why)
+      .WithDetail(std::move(detail))
+      .WithHint(std::string(kHowToGoOn));
+}
+
+// Looks before anything is written: is this ours, and does recovery reach all that is known to have
+// been durable? Returns the last record of the log's end.
+Result<std::optional<LogEnd>> CheckBeforeOpening(const RocksOptions& options,
+                                                 const DirectoryState& state) {
+  LogExtent extent;
+  Result<std::optional<LogEnd>> end = std::optional<LogEnd>();
+  if (!options.read_only) {
+    CELLAR_TRY_ASSIGN(extent, ScanLogs(options.directory));
+    end = ReadLogEnd(options.directory);
+    if (!end.ok()) {
+      if (end.status().code() != Code::kCorruption) return end.status();
+      if (!options.accept_log_damage) {
+        return std::move(end).status().WithHint(std::string(kHowToGoOn));
+      }
+      if (options.lost) options.lost(end.status().message());
+      end = std::optional<LogEnd>();
+    }
+  }
+  if (state.has_marker && extent.last_sequence == 0 && (!*end || (*end)->change == 0)) return end;
   Result<OpenedStorage> looked = OpenRocksStorage(options, /*create=*/false, /*read_only=*/true);
   if (!looked.ok()) {
-    if (state.has_marker) return looked.status();
-    return NotAStore(options.directory, "its files are not ours");
+    if (!state.has_marker) return NotAStore(options.directory, "its files are not ours");
+    // A log that RocksDB knows of, and misses.
+    if (looked.status().code() == Code::kCorruption && !options.accept_log_damage &&
+        looked.status().message().find("WAL") != std::string::npos) {
+      return std::move(looked).status().WithHint(std::string(kHowToGoOn));
+    }
+    return looked.status();
   }
   if (looked->header == nullptr && !state.has_marker) {
     return NotAStore(options.directory, "it is some other RocksDB database");
   }
-  if (looked->last_sequence < extent.last_sequence) {
-    return SqlError(Code::kCorruption, sqlstate::kDataCorrupted,
-                    "the log of store \"{}\" is damaged: recovery would lose commits",
-                    options.directory)
-        .WithDetail(fmt::format("Recovery reaches change {}, the log holds valid changes up to {}.",
-                                looked->last_sequence, extent.last_sequence))
-        .WithHint(
-            "Restore a backup, or open the store with --accept-log-damage to go on without the "
-            "commits behind the damage.");
-  }
-  return {};
+  CELLAR_TRY(CheckRecovery(options, looked->last_sequence, extent, *end));
+  return end;
 }
 
 Result<kv::StoreHeader> NewHeader() {
@@ -240,8 +280,9 @@ Result<std::unique_ptr<kv::Engine>> OpenRocksEngine(const RocksOptions& options)
   if (!options.read_only) {
     CELLAR_TRY_ASSIGN(lock, StoreLock::Take(options.directory));
   }
+  std::optional<LogEnd> end;
   if (state.has_database) {
-    CELLAR_TRY(CheckBeforeOpening(options, state));
+    CELLAR_TRY_ASSIGN(end, CheckBeforeOpening(options, state));
   } else if (options.read_only) {
     return SqlError(Code::kNotFound, sqlstate::kUndefinedFile, "store \"{}\" does not exist",
                     options.directory);
@@ -257,6 +298,10 @@ Result<std::unique_ptr<kv::Engine>> OpenRocksEngine(const RocksOptions& options)
     CELLAR_TRY_ASSIGN(const kv::StoreHeader header, NewHeader());
     CELLAR_TRY(WriteStoreHeader(opened.storage.get(), header));
     CELLAR_TRY(SyncDirectory(options.directory));
+  }
+  if (!options.read_only) {
+    CELLAR_TRY(KeepLogEnd(opened.storage.get(), end ? end->generation : 0));
+    if (!end) CELLAR_TRY(SyncDirectory(options.directory));
   }
   return std::unique_ptr<kv::Engine>(
       std::make_unique<RocksEngine>(std::move(opened.storage), std::move(lock)));

@@ -20,9 +20,12 @@ struct RocksOptions {
   bool create_if_missing = true;
   // For tools: no lock is taken, nothing is written, writes answer kInvalid.
   bool read_only = false;
-  // Open although the log holds records behind a damaged place; they are lost. A power cut leaves
-  // such places too if commits did not wait for the disk.
+  // Open although the log has lost durable commits: it holds records behind a damaged place, or
+  // ends before the place that is known to have been reached. A power cut leaves damaged places too
+  // if commits did not wait for the disk.
   bool accept_log_damage = false;
+  // Told what that loses; empty: nobody is.
+  std::function<void(std::string_view message)> lost;
 
   // Of blocks and memtables together; 0: a quarter of the machine's memory, at most 256 MiB.
   size_t cache_bytes = 0;

@@ -16,11 +16,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
-#include <mutex>
+#include <thread>
 
 #include "cellar/base/memory_account.h"
 #include "cellar/base/sqlstate.h"
+#include "cellar/engines/rocksdb/disk_space.h"
+#include "cellar/engines/rocksdb/log_end.h"
+#include "cellar/engines/rocksdb/log_gate.h"
 #include "cellar/engines/rocksdb/rocks_file_system.h"
 #include "cellar/engines/rocksdb/rocks_read.h"
 #include "cellar/engines/rocksdb/rocks_spill.h"
@@ -36,10 +40,20 @@ constexpr size_t kSoftTransactionBytes = 4 << 20;
 constexpr size_t kKeepBatchBytes = 8 << 20;
 constexpr uint64_t kMaxSplitScanBytes = 64 << 20;
 constexpr size_t kDeletionWindow = 32 << 10;  // entries
+constexpr size_t kMinWriteBufferBytes = 4 << 20;
+constexpr uint64_t kMinMarginBytes = 2 << 20;
+constexpr uint64_t kDiskParts = 32;  // of a small disk, a memtable takes one at most
 constexpr std::string_view kCouldNotRead = "could not read the store";
 constexpr std::string_view kCouldNotWrite = "could not write to the store";
 
 rocksdb::Slice ToSlice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
+
+// A memtable becomes a file, and so does a log of its size before that.
+size_t WriteBufferBytes(const RocksOptions& ours) {
+  const uint64_t part = DiskSpace::TotalBytes(ours.directory) / kDiskParts;
+  if (part >= ours.write_buffer_bytes) return ours.write_buffer_bytes;
+  return std::min<size_t>(ours.write_buffer_bytes, std::max<size_t>(part, kMinWriteBufferBytes));
+}
 
 size_t DefaultCacheBytes() {
   const long pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGE_SIZE);
@@ -60,7 +74,7 @@ rocksdb::Options MakeOptions(const RocksOptions& ours, rocksdb::Env* env,
   options.max_total_wal_size = 512 << 20;
   // Promise P1: what was acknowledged survives. Logs are never recycled, their set is checked.
   options.recycle_log_file_num = 0;
-  options.track_and_verify_wals_in_manifest = true;
+  options.track_and_verify_wals_in_manifest = !ours.accept_log_damage;
   options.paranoid_checks = true;
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   options.stats_dump_period_sec = 0;
@@ -70,11 +84,11 @@ rocksdb::Options MakeOptions(const RocksOptions& ours, rocksdb::Env* env,
   options.max_log_file_size = 4 << 20;
   options.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
 
-  options.write_buffer_size = ours.write_buffer_bytes;
+  options.write_buffer_size = WriteBufferBytes(ours);
   options.max_write_buffer_number = 3;
   // Memtables count against the cache, so that one number bounds both.
   options.write_buffer_manager =
-      std::make_shared<rocksdb::WriteBufferManager>(2 * ours.write_buffer_bytes, cache);
+      std::make_shared<rocksdb::WriteBufferManager>(2 * options.write_buffer_size, cache);
   // Scans step over what was deleted until it is compacted away: files that are half deletions
   // somewhere are compacted of themselves.
   options.table_properties_collector_factories.push_back(
@@ -145,6 +159,38 @@ class CoveredKeys : public rocksdb::EventListener {
   std::atomic<uint64_t> since_{0};  // 0: no
 };
 
+// Notes that RocksDB has found the disk full, and keeps it from looking for room by itself: it
+// would do so every five seconds, want a whole memtable of room however little there is to write,
+// and refuse to be asked meanwhile.
+class FullDisk : public rocksdb::EventListener {
+ public:
+  explicit FullDisk(LogGate* gate) : gate_(gate) {}
+  bool found() const { return found_.load(std::memory_order_acquire); }
+  void set(bool found) { found_.store(found, std::memory_order_release); }
+  // A compaction did not find room: writes go on, and each attempt takes what is left for a while.
+  bool compaction_failed() const { return compaction_failed_.load(std::memory_order_acquire); }
+  void ForgetCompaction() { compaction_failed_.store(false, std::memory_order_release); }
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
+    if (!IsDiskFull(*error)) return;
+    if (reason == rocksdb::BackgroundErrorReason::kCompaction) {
+      compaction_failed_.store(true, std::memory_order_release);
+    } else {
+      set(true);
+    }
+  }
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status error,
+                            bool* by_itself) override {
+    if (IsDiskFull(error)) *by_itself = false;
+    error.PermitUncheckedError();
+  }
+  void OnMemTableSealed(const rocksdb::MemTableInfo&) override { gate_->Sealed(); }
+  void OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { gate_->FlushBegun(); }
+
+ private:
+  LogGate* const gate_;
+  std::atomic<bool> found_{false}, compaction_failed_{false};
+};
+
 class RocksSnapshot : public kv::SnapshotReader {
  public:
   RocksSnapshot(rocksdb::DB* db, const CoveredKeys* covered) : db_(db), covered_(covered) {
@@ -200,19 +246,24 @@ class RocksStorage : public kv::Storage {
         spill_directory_(ours.directory + "/spill"),
         spill_bytes_(ours.spill_bytes),
         read_only_(read_only),
-        env_(MakePrivateEnv(ours.fault)),
+        env_(MakePrivateEnv(ours.fault, &gate_)),
         cache_(rocksdb::NewLRUCache(
             std::max(ours.cache_bytes != 0 ? ours.cache_bytes : DefaultCacheBytes(),
                      kMinCacheBytes),
             /*num_shard_bits=*/2)),
         options_(MakeOptions(ours, env_.get(), cache_)),
-        spill_read_options_(SpillReadOptions(options_)) {
+        spill_read_options_(SpillReadOptions(options_)),
+        margin_bytes_(std::max<uint64_t>(options_.write_buffer_size / 4, kMinMarginBytes)),
+        space_(directory_, margin_bytes_) {
     options_.listeners.push_back(covered_);
+    options_.listeners.push_back(full_);
   }
   ~RocksStorage() override { static_cast<void>(Close().ok()); }
 
   Status Open(bool create) {
     CELLAR_TRY(cache_charge_.Resize(cache_->GetCapacity()));
+    // Opening writes too.
+    if (!read_only_) space_.GiveReserve();
     rocksdb::DB* db = nullptr;
     options_.create_if_missing = create;
     const rocksdb::Status status = read_only_
@@ -226,6 +277,16 @@ class RocksStorage : public kv::Storage {
       std::error_code error;
       std::filesystem::remove_all(spill_directory_, error);
     }
+    return {};
+  }
+  // From here on the record of the log's end is kept, from one of this generation on.
+  Status KeepLogEnd(uint64_t generation) {
+    LogEnd first;
+    first.change = db_->GetLatestSequenceNumber();
+    first.generation = generation;
+    // What was recovered lies in the system's cache alone, if the last process was killed.
+    CELLAR_TRY(FromRocks(db_->SyncWAL(), kCouldNotWrite));
+    CELLAR_TRY_ASSIGN(log_end_, LogEndKeeper::Start(directory_, first));
     return {};
   }
   rocksdb::DB* db() { return db_.get(); }
@@ -245,9 +306,45 @@ class RocksStorage : public kv::Storage {
     return GetInto(db_.get(), latest_, key, value);
   }
 
+  Status Admit(size_t bytes, bool makes_room) override {
+    if (read_only_) {
+      return SqlError(Code::kInvalid, sqlstate::kReadOnlySqlTransaction,
+                      "the store is open for reading only");
+    }
+    if (full_->found()) return TryAgain(makes_room);
+    const uint64_t plenty = 3 * options_.write_buffer_size + 2 * margin_bytes_;
+    uint64_t free = space_.FreeBytes();
+    if (free < 64 * plenty) free = space_.FreeBytes(/*now=*/true);
+    if (full_->compaction_failed() && free <= plenty) LetCompact(false);
+    if (makes_room) {
+      if (free < margin_bytes_ / 2) space_.GiveReserve();
+      return {};
+    }
+    // Seldom is it so little that what is in memory might not fit.
+    // In the log, and in a file.
+    const uint64_t wanted = 2 * bytes + margin_bytes_;
+    if (free > plenty + wanted) {
+      LetCompact(true);
+      if (free < 16 * plenty) space_.KeepReserve();
+      return {};
+    }
+    if (free >= UnwrittenBytes() + wanted && !WritesAreStopped()) return {};
+    if (free < UnwrittenBytes() + wanted && UnwrittenBytes() > margin_bytes_) {
+      // Written to files it takes less room, and its log goes.
+      rocksdb::FlushOptions flush;
+      flush.allow_write_stall = true;  // compactions, which would end one, want room themselves
+      static_cast<void>(db_->Flush(flush).ok());
+      if (full_->found()) return TryAgain(makes_room);
+      free = space_.FreeBytes(/*now=*/true);
+    }
+    const uint64_t needed = UnwrittenBytes() + wanted;
+    if (free < needed || WritesAreStopped()) return DiskFull(free, needed);
+    return {};
+  }
+
   Status Write(std::span<const kv::GroupMember> group, bool* failed) override {
-    std::lock_guard lock(write_mutex_);
-    CELLAR_TRY(ReadyToWrite());
+    const LogPass pass(&gate_, LogGate::Side::kAppend);
+    if (!pass.open()) return LogHasFailed();
     for (const kv::GroupMember& member : group) {
       AddToBatch(*member.writes);
       for (const kv::CounterWrite& counter : member.counters) {
@@ -271,14 +368,20 @@ class RocksStorage : public kv::Storage {
     // RocksDB takes no further calls on a log after an error, even if the disk was only full. Then
     // finding room brings what was written to disk, and a later call succeeds.
     rocksdb::Status status = rocksdb::Status::IOError(rocksdb::Status::kNoSpace);
-    if (!disk_full_ && !failed_) {
-      status = db_->SyncWAL();
-      if (status.ok()) return {};
-      // The log may have failed just now, and whose write it was is still to note why.
-      std::lock_guard lock(write_mutex_);
-      if (IsDiskFull(status)) disk_full_ = true;
+    {
+      const LogPass pass(&gate_, LogGate::Side::kSync);
+      if (pass.open()) {
+        const uint64_t change = db_->GetLatestSequenceNumber();
+        status = db_->SyncWAL();
+        if (status.ok()) {
+          if (log_end_ != nullptr) log_end_->Note(change);
+          return {};
+        }
+        if (IsDiskFull(status)) full_->set(true);
+      }
     }
-    return Unknown(status, disk_full_ && !failed_ ? nullptr : failed);
+    if (full_->found() && !failed_) return Unknown(status, nullptr);
+    return Unknown(status, failed);
   }
 
   size_t spill_bytes() const override { return read_only_ ? SIZE_MAX : spill_bytes_; }
@@ -290,7 +393,6 @@ class RocksStorage : public kv::Storage {
                 std::span<const kv::WriteBuffer::RangeDeletion> range_deletions,
                 std::span<const kv::CounterWrite> counters, bool unread, uint64_t version,
                 bool* failed) override {
-    CELLAR_TRY(ReadyToWrite());
     std::vector<std::string> paths;
     if (!range_deletions.empty()) {
       // First of the list: overlapping files are ordered as they are listed.
@@ -316,6 +418,8 @@ class RocksStorage : public kv::Storage {
     std::string header;
     const rocksdb::Status status = db_->Get(latest_, ToSlice(kv::kStoreHeaderKey), &header);
     if (!status.ok()) return {};
+    const LogPass pass(&gate_, LogGate::Side::kAppend);
+    if (!pass.open()) return LogHasFailed();
     return NoteWrite(db_->Put(rocksdb::WriteOptions(), ToSlice(kv::kStoreHeaderKey), header),
                      failed);
   }
@@ -333,6 +437,8 @@ class RocksStorage : public kv::Storage {
   std::vector<std::string> SplitPoints(std::string_view start, std::string_view end,
                                        size_t parts) override;
   Status Compact(std::string_view start, std::string_view end) override {
+    // It begins with a flush, which must not come into the way of the one that Resume wants.
+    if (full_->found()) return DiskFull(space_free_, UnwrittenBytes() + margin_bytes_);
     rocksdb::CompactRangeOptions options;
     options.exclusive_manual_compaction = false;
     options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
@@ -344,9 +450,12 @@ class RocksStorage : public kv::Storage {
   Status Sync() override {
     if (read_only_) return {};
     // RocksDB takes no further calls on a log after an error: what is not in it stays out.
-    if (failed_) return SqlError(Code::kUnavailable, sqlstate::kIoError, "{}", kCouldNotWrite);
-    if (disk_full_) return DiskFull();
-    return FromRocks(db_->SyncWAL(), kCouldNotWrite);
+    const LogPass pass(&gate_, LogGate::Side::kSync);
+    if (!pass.open()) return LogHasFailed();
+    const uint64_t change = db_->GetLatestSequenceNumber();
+    CELLAR_TRY(FromRocks(db_->SyncWAL(), kCouldNotWrite));
+    if (log_end_ != nullptr) log_end_->Note(change);
+    return {};
   }
   void AddStats(kv::EngineStats* stats) const override {
     const auto property = [&](const std::string& name) {
@@ -361,35 +470,85 @@ class RocksStorage : public kv::Storage {
   Status Close() override {
     if (db_ == nullptr) return {};
     Status status = Sync();
+    const uint64_t change = db_->GetLatestSequenceNumber();
     const rocksdb::Status closed = db_->Close();
     if (status.ok() && !closed.IsNotSupported()) {
       status = FromRocks(closed, "could not close the store");
     }
     db_.reset();
+    if (log_end_ != nullptr && status.ok()) status = log_end_->Stop(change);
+    log_end_.reset();
     return status;
   }
 
  private:
-  static Status DiskFull() {
-    return FromRocks(rocksdb::Status::IOError(rocksdb::Status::kNoSpace), kCouldNotWrite);
+  Status DiskFull(uint64_t free, uint64_t needed) const {
+    return FromRocks(rocksdb::Status::IOError(rocksdb::Status::kNoSpace), kCouldNotWrite)
+        .WithDetail(fmt::format("\"{}\" has {} MB of room; {} MB are needed.", directory_,
+                                free >> 20, (needed + (1 << 20) - 1) >> 20))
+        .WithHint(
+            "Writes go on by themselves once there is room. DROP, TRUNCATE and PURGE work "
+            "meanwhile.");
   }
-  // Refuses when read only; after a full disk, tries whether there is room again.
-  Status ReadyToWrite() {
-    if (read_only_) {
-      return SqlError(Code::kInvalid, sqlstate::kReadOnlySqlTransaction,
-                      "the store is open for reading only");
+  // After a failure of the log, which is not used any more.
+  Status LogHasFailed() const {
+    if (!failed_) return DiskFull(space_free_, UnwrittenBytes() + margin_bytes_);
+    return SqlError(Code::kUnavailable, sqlstate::kIoError, "{}", kCouldNotWrite);
+  }
+  // Bytes in memory that have no file but the log.
+  uint64_t UnwrittenBytes() const {
+    uint64_t bytes = 0;
+    return db_->GetIntProperty("rocksdb.cur-size-all-mem-tables", &bytes) ? bytes : 0;
+  }
+  // By themselves; those that are asked for go on.
+  void LetCompact(bool yes) {
+    if (compacts_ == yes) return;
+    compacts_ = yes;
+    full_->ForgetCompaction();
+    static_cast<void>(db_->SetOptions({{"disable_auto_compactions", yes ? "false" : "true"}}).ok());
+  }
+  // Compaction is so far behind that a write would wait for it.
+  bool WritesAreStopped() const {
+    uint64_t stopped = 0;
+    return db_->GetIntProperty("rocksdb.is-write-stopped", &stopped) && stopped != 0;
+  }
+  // Waits for background work that was under way when the disk was found full. If it fails while
+  // RocksDB 7.8 resumes, that gives up with its flush not yet begun, and the next one waits for
+  // that flush for ever. After an error no other begins.
+  bool AwaitQuiet() const {
+    constexpr auto kLongest = std::chrono::seconds(5);
+    constexpr auto kStep = std::chrono::milliseconds(5);
+    const auto until = std::chrono::steady_clock::now() + kLongest;
+    const auto running = [this](const char* what) {
+      uint64_t count = 0;
+      return db_->GetIntProperty(what, &count) && count != 0;
+    };
+    while (running("rocksdb.num-running-flushes") || running("rocksdb.num-running-compactions")) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::sleep_for(kStep);  // tidy: allow(sleep) no event tells of the end
     }
-    if (!disk_full_) return {};
-    // Busy while RocksDB itself looks for room, every five seconds.
-    if (!db_->Resume().ok()) return DiskFull();
-    disk_full_ = false;
+    return true;
+  }
+  // After a full disk: goes on if there is room.
+  Status TryAgain(bool makes_room) {
+    if (failed_) return LogHasFailed();
+    const uint64_t needed = UnwrittenBytes() + margin_bytes_;
+    if (full_->compaction_failed()) LetCompact(false);
+    if (makes_room) space_.GiveReserve();
+    space_free_ = space_.FreeBytes(/*now=*/true);
+    if (!makes_room && space_free_ < needed) return DiskFull(space_free_, needed);
+    if (!AwaitQuiet() || !db_->Resume().ok()) return DiskFull(space_free_, needed);
+    // All that the failed log held lies in files now, and RocksDB has begun another.
+    full_->set(false);
+    gate_.Renew();
     return {};
   }
   Status NoteWrite(const rocksdb::Status& status, bool* failed) {
     if (status.ok()) return {};
     if (IsDiskFull(status)) {
-      disk_full_ = true;
-      return FromRocks(status, kCouldNotWrite);
+      full_->set(true);
+      space_free_ = space_.FreeBytes(/*now=*/true);
+      return DiskFull(space_free_, UnwrittenBytes() + margin_bytes_);
     }
     return Unknown(status, failed);
   }
@@ -431,12 +590,18 @@ class RocksStorage : public kv::Storage {
   const std::string directory_, spill_directory_;
   const size_t spill_bytes_;
   const bool read_only_;
+  LogGate gate_;
   const std::unique_ptr<rocksdb::Env> env_;
   const std::shared_ptr<rocksdb::Cache> cache_;
   MemoryCharge cache_charge_{MemoryAccount::Process()};  // of all it may come to hold
   rocksdb::Options options_;
   const rocksdb::Options spill_read_options_;
+  // Free bytes beyond what is in memory that writes leave alone, for what makes room.
+  const uint64_t margin_bytes_;
+  DiskSpace space_;
   const std::shared_ptr<CoveredKeys> covered_ = std::make_shared<CoveredKeys>();
+  const std::shared_ptr<FullDisk> full_ = std::make_shared<FullDisk>(&gate_);
+  std::unique_ptr<LogEndKeeper> log_end_;
   std::unique_ptr<rocksdb::DB> db_;
   const rocksdb::ReadOptions latest_;
   uint64_t opened_version_ = 0;
@@ -444,8 +609,8 @@ class RocksStorage : public kv::Storage {
 
   // Of the one writer.
   rocksdb::WriteBatch batch_;
-  std::mutex write_mutex_;  // held by Write
-  std::atomic<bool> disk_full_{false};
+  bool compacts_ = true;
+  std::atomic<uint64_t> space_free_{0};  // when the disk was last found full
   std::atomic<bool> failed_{false};
 };
 
@@ -503,6 +668,10 @@ Result<OpenedStorage> OpenRocksStorage(const RocksOptions& options, bool create,
   bytes.DropPin();
   opened.storage = std::move(storage);
   return opened;
+}
+
+Status KeepLogEnd(kv::Storage* storage, uint64_t generation) {
+  return static_cast<RocksStorage*>(storage)->KeepLogEnd(generation);
 }
 
 Status WriteStoreHeader(kv::Storage* storage, const kv::StoreHeader& header) {

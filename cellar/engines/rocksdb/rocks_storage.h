@@ -19,6 +19,8 @@ struct OpenedStorage {
 // Opens the database in an existing directory, made anew if `create`; with `read_only` nothing on
 // disk changes.
 Result<OpenedStorage> OpenRocksStorage(const RocksOptions& options, bool create, bool read_only);
+// Begins to keep the record of the log's end (log_end.h), after one of this generation.
+Status KeepLogEnd(kv::Storage* storage, uint64_t generation);
 // Writes the header record durably.
 Status WriteStoreHeader(kv::Storage* storage, const kv::StoreHeader& header);
 

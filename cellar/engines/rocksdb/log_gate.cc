@@ -1,0 +1,56 @@
+#include "cellar/engines/rocksdb/log_gate.h"
+
+#include <chrono>
+
+namespace cellar::engines {
+namespace {
+
+constexpr auto kLongestWaitForFlush = std::chrono::seconds(3);
+
+size_t At(LogGate::Side side) { return side == LogGate::Side::kAppend ? 0 : 1; }
+
+}  // namespace
+
+bool LogGate::Enter(Side side) {
+  std::lock_guard lock(mutex_);
+  if (failed_) return false;
+  ++inside_[At(side)];
+  return true;
+}
+
+void LogGate::Leave(Side side) {
+  std::lock_guard lock(mutex_);
+  --inside_[At(side)];
+  changed_.notify_all();
+}
+
+void LogGate::Fail(Side side) {
+  std::unique_lock lock(mutex_);
+  if (failed_) return;
+  failed_ = true;
+  changed_.wait(lock, [&] { return inside_[1 - At(side)] == 0; });
+  changed_.wait_for(lock, kLongestWaitForFlush, [&] { return !flush_expected_; });
+}
+
+void LogGate::Sealed() {
+  std::lock_guard lock(mutex_);
+  flush_expected_ = true;
+}
+
+void LogGate::FlushBegun() {
+  std::lock_guard lock(mutex_);
+  flush_expected_ = false;
+  changed_.notify_all();
+}
+
+bool LogGate::failed() const {
+  std::lock_guard lock(mutex_);
+  return failed_;
+}
+
+void LogGate::Renew() {
+  std::lock_guard lock(mutex_);
+  failed_ = false;
+}
+
+}  // namespace cellar::engines

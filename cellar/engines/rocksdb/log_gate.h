@@ -1,0 +1,58 @@
+// Keeps calls from a log that has failed. RocksDB appends to its log in one thread and syncs it in
+// another; after an error of either it must not be given another call on that log, which its
+// assertions see to. So the call that fails does not return before the other side is out of
+// RocksDB, and nobody gets in any more.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+
+namespace cellar::engines {
+
+// Thread-safe. Two sides: calls that append to the log, and calls that sync it.
+class LogGate {
+ public:
+  enum class Side : bool { kAppend, kSync };
+
+  // Before and after a call of RocksDB. Enter is false, and there is nothing to leave, when the log
+  // has failed.
+  bool Enter(Side side);
+  void Leave(Side side);
+  // In a call on the log's file that fails, before it returns: waits for the other side, unless
+  // that is in a failing call too and so gives no further one. Then waits until a flush has begun
+  // for every memtable that was sealed, a few seconds at most: RocksDB 7.8 forgets a flush that is
+  // about to begin when the log fails, and Resume waits for it for ever.
+  void Fail(Side side);
+  void Sealed();
+  void FlushBegun();
+  bool failed() const;
+  // RocksDB has another log.
+  void Renew();
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t inside_[2] = {0, 0};
+  bool flush_expected_ = false;
+  bool failed_ = false;
+};
+
+// A call of RocksDB on one side of the gate; `open` is false when it is not to be made.
+class LogPass {
+ public:
+  LogPass(LogGate* gate, LogGate::Side side) : gate_(gate), side_(side), open_(gate->Enter(side)) {}
+  ~LogPass() {
+    if (open_) gate_->Leave(side_);
+  }
+  LogPass(const LogPass&) = delete;
+  LogPass& operator=(const LogPass&) = delete;
+  bool open() const { return open_; }
+
+ private:
+  LogGate* const gate_;
+  const LogGate::Side side_;
+  const bool open_;
+};
+
+}  // namespace cellar::engines
