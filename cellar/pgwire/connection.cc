@@ -207,7 +207,8 @@ Connection::Next Connection::FunctionCall() {
 }
 
 Connection::Next Connection::Extended(Status status) {
-  if (status.ok()) return Next::kGoOn;
+  // A client that asks on and reads nothing waits.
+  if (status.ok()) return out_.FlushIfLarge() ? Next::kGoOn : Next::kClose;
   skip_to_sync_ = true;
   if (Report(status) == Next::kClose) return Next::kClose;
   // A Flush that follows is skipped too, and its sender waits for this error before it sends Sync.

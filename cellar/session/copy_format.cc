@@ -8,6 +8,7 @@
 namespace cellar::session {
 namespace {
 
+constexpr size_t kLongRecordBytes = size_t{1} << 20;
 constexpr std::string_view kBinarySignature("PGCOPY\n\377\r\n\0", 11);
 constexpr size_t kMaxRecordBytes = size_t{1} << 30;
 
@@ -194,6 +195,9 @@ Result<bool> CopyReader::Fill() {
     source_done_ = true;
     return false;
   }
+  // A long record is held once, once more as its buffer grows, and its fields without escapes.
+  const size_t size = buffer_.size() + chunk_.size();
+  if (size > kLongRecordBytes || charge_.bytes() != 0) CELLAR_TRY(charge_.Resize(2 * size));
   buffer_ += chunk_;
   return true;
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cellar/base/memory_account.h"
 #include "cellar/base/status.h"
 #include "cellar/sql/parser/ast.h"
 #include "cellar/types/batch.h"
@@ -79,6 +80,7 @@ class CopyReader {
   std::vector<Field> fields_;
   std::string unescaped_;  // of the current record
   std::string chunk_;
+  MemoryCharge charge_{MemoryAccount::Current()};
 };
 
 // Appends rows in a format.

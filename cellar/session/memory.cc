@@ -43,6 +43,18 @@ void Session::Impl::KeepAccount(Statement* of) {
   if (trim) ::malloc_trim(0);
 }
 
+Status Session::Impl::ChargeNamed(Statement* of, Prepared* prepared) {
+  // A byte of text becomes some thirty of a tree.
+  constexpr size_t kTreeBytes = 32;
+  size_t bytes = sizeof(Prepared) + prepared->text.size() * (1 + kTreeBytes);
+  if (prepared->plan != nullptr) bytes += prepared->plan->expressions * sizeof(sql::Expr);
+  AccountOf(of);  // the session's account exists from here on
+  MemoryCharge charge(memory.get());
+  CELLAR_TRY(charge.Resize(bytes));
+  prepared->charge = std::move(charge);
+  return Status();
+}
+
 void Session::Impl::FailThrown() {
   // Undoing takes little, and there is more memory now.
   (void)CatchOutOfMemory([this] {

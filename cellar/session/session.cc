@@ -810,6 +810,7 @@ Status Session::Parse(const std::string& name, std::string_view text,
         std::shared_ptr<Prepared> prepared,
         impl.Prepare(name, std::make_shared<const std::string>(text),
                      std::make_shared<const sql::Statement>(std::move(*parsed)), std::move(types)));
+    if (!name.empty()) CELLAR_TRY(impl.ChargeNamed(&statement, prepared.get()));
     impl.statements[name] = std::move(prepared);
     return Status();
   };
@@ -885,6 +886,10 @@ Status Session::Bind(const std::string& portal_name, const std::string& statemen
                    : std::move(value).status();
       }
       portal->parameters.push_back(*value);
+    }
+    if (!portal_name.empty()) {
+      portal->charge = MemoryCharge(impl.AccountOf(portal->statement.get()));
+      CELLAR_TRY(portal->charge.Resize(sizeof(Portal) + prepared->execution_bytes()));
     }
     impl.portals[portal_name] = std::move(portal);
     return Status();

@@ -169,6 +169,12 @@ struct Prepared {
   // anew must keep them.
   bool announced = false;
   int64_t prepared_micros = 0;
+  MemoryCharge charge;  // of a named one, to the session: its text, tree and plan, roughly
+  // What an execution of the plan takes before it has read anything, roughly.
+  size_t execution_bytes() const {
+    return plan == nullptr ? 0 : plan->expressions * kExecutionBytesOfExpression;
+  }
+  static constexpr size_t kExecutionBytesOfExpression = 1200;
 };
 
 // A running or runnable statement: a portal of the extended protocol, a cursor, or one simple
@@ -203,6 +209,7 @@ struct Portal {
     return columns.empty() ? prepared->columns : columns;
   }
   bool cursor = false, scroll = false, hold = false;
+  MemoryCharge charge;  // of a named one: its execution
 };
 
 struct SavepointState {
@@ -272,6 +279,8 @@ struct Session::Impl : public sql::SessionFunctions,
   // The statement stops working, or ends. An account that nothing is charged to any more is kept
   // for the next one.
   void KeepAccount(Statement* of);
+  // Charges a prepared statement that is to be kept to the session. Errors: 53200.
+  Status ChargeNamed(Statement* of, Prepared* prepared);
   void FailThrown();
   MemoryAccountPtr memory;        // all that the session's statements hold
   MemoryAccountPtr idle_account;  // a statement's, that is free

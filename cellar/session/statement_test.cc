@@ -107,6 +107,36 @@ TEST(StatementTest, ACursorIsChargedApartFromWhoFetches) {
   EXPECT_EQ(sessions.Run("SELECT 1"), std::vector<std::string>{"1"});
 }
 
+TEST(StatementTest, NamedStatementsAndPortalsAreCharged) {
+  DatabaseOptions options;
+  options.statement_limit_bytes = size_t{16} << 20;
+  TestSession sessions(options);
+  const std::unique_ptr<Session> session = sessions.Open();
+  TextSink sink;
+  sink.session = session.get();
+  const std::string text = Repeat("SELECT 1", ", 1", 1600);
+  const auto name = [](int i) { return fmt::format("n{}", i); };
+  // Some megabytes of trees and plans, and then of executions.
+  int kept = 0;
+  while (session->Parse(name(kept), text, {}, &sink).ok() && kept < 1000) ++kept;
+  EXPECT_GE(kept, 10);
+  EXPECT_LT(kept, 100);
+  EXPECT_EQ(session->Parse(name(kept), text, {}, &sink).sqlstate(), sqlstate::kOutOfMemory);
+  ASSERT_TRUE(session->ExecuteSimple("DEALLOCATE ALL; BEGIN", &sink).ok());
+  ASSERT_TRUE(session->Parse("s", text, {}, &sink).ok());
+  int open = 0;
+  while (session->Bind(name(open), "s", {}).ok() && open < 1000) ++open;
+  EXPECT_GE(open, 10);
+  EXPECT_LT(open, 40);
+  ASSERT_TRUE(session->ExecuteSimple("ROLLBACK", &sink).ok());
+  EXPECT_TRUE(session->ExecuteSimple("SELECT 1", &sink).ok());
+  // Those without a name replace each other.
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(session->Parse("", text, {}, &sink).ok());
+    ASSERT_TRUE(session->Bind("", "", {}).ok());
+  }
+}
+
 TEST(StatementTest, StatementsOfOneMessageSeeWhatTheOnesBeforeDid) {
   TestSession sessions;
   const std::string many =

@@ -530,6 +530,7 @@ Status Session::Impl::RunUtility(const Prepared& prepared, Portal* portal, Resul
           Prepare(statement.name, text, std::make_shared<const sql::Statement>(std::move(*parsed)),
                   std::move(types)));
       made->from_sql = made->announced = true;
+      CELLAR_TRY(ChargeNamed(this->statement, made.get()));
       statements[statement.name] = std::move(made);
       return Status();
     }

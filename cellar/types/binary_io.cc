@@ -108,7 +108,8 @@ Result<Datum> ParseScalar(std::string_view bytes, Type type, Arena* arena) {
     case TypeId::kBytea: return Datum::Bytes(arena->Copy(bytes));
     case TypeId::kJsonb:
       if (bytes.empty() || bytes[0] != 1) {
-        return SqlError(Code::kInvalid, "XX000", "unsupported jsonb version number {}",
+        return SqlError(Code::kInvalid, sqlstate::kInvalidBinaryRepresentation,
+                        "unsupported jsonb version number {}",
                         bytes.empty() ? 0 : static_cast<int>(bytes[0]));
       }
       return ParseDatum(bytes.substr(1), type, FormatSettings(), arena);

@@ -443,11 +443,6 @@ bool SameAggregate(const AggregateCall& a, const AggregateCall& b) {
 
 Result<ExprPtr> Binder::BindAggregate(const ast::FuncCall& call, const std::string& name,
                                       Env& env) {
-  if (env.in_aggregate) {
-    return SqlError(Code::kInvalid, sqlstate::kGroupingError,
-                    "aggregate function calls cannot be nested")
-        .WithLocation(call.location);
-  }
   CELLAR_TRY_ASSIGN(AggregateCall bound, MakeAggregateCall(call, name, env, false));
   // An aggregate over outer columns only belongs to the outer query.
   std::vector<const Expr*> exprs;
@@ -469,6 +464,12 @@ Result<ExprPtr> Binder::BindAggregate(const ast::FuncCall& call, const std::stri
   Block* block = OwnerOf(all, env);
   if (block == nullptr || (block == env.scope->block && !AggregatesAllowed(env.place))) {
     return AggregateNotAllowed(env.place, call.location);
+  }
+  // One of an outer query is a value like others there.
+  if (env.in_aggregate && block == env.scope->block) {
+    return SqlError(Code::kInvalid, sqlstate::kGroupingError,
+                    "aggregate function calls cannot be nested")
+        .WithLocation(call.location);
   }
   IdSet used;
   for (const Expr* expr : all) AddIds(s_, *expr, &used);

@@ -242,21 +242,35 @@ Result<ExprPtr> Binder::BindExpr(const ast::Expr& expr, Env& env) {
         CELLAR_TRY_ASSIGN(left,
                           Coerce(std::move(left), right->type, CastContext::kImplicit, n.location));
       }
+      // The result has the type that the comparison sees on the left.
+      const Type sides[] = {left->type, right->type};
+      const Result<ResolvedFunction> compared = ResolveOperator("=", sides);
       CELLAR_TRY_ASSIGN(ExprPtr equal,
                         MakeOperator("=", CloneExpr(*left), std::move(right), n.location));
+      if (compared.ok() && !compared->arg_types[0].SameKind(left->type)) {
+        CELLAR_TRY_ASSIGN(left, Coerce(std::move(left), compared->arg_types[0],
+                                       CastContext::kImplicit, n.location));
+      }
       auto out = std::make_unique<Expr>();
       out->kind = ExprKind::kNullIf;
       out->location = n.location;
       out->type = left->type;
+      if (IsConstant(*equal))
+        return IsTrueConstant(*equal) ? MakeNull(left->type) : std::move(left);
       if (equal->kind != ExprKind::kCall || equal->args.size() != 2) {
-        // Folded: NULLIF of two constants.
-        std::vector<ExprPtr> args;
-        bool is_equal = IsTrueConstant(*equal);
-        if (is_equal) return MakeNull(left->type);
-        return left;
+        // Rows are compared field by field.
+        out->kind = ExprKind::kCase;
+        out->args.push_back(std::move(equal));
+        out->args.push_back(MakeNull(left->type));
+        out->args.push_back(std::move(left));
+        return out;
       }
       // Both sides have the types of the comparison.
       out->function = equal->function;
+      if (!equal->args[0]->type.SameKind(left->type)) {
+        CELLAR_TRY_ASSIGN(equal->args[0], Coerce(std::move(equal->args[0]), left->type,
+                                                 CastContext::kImplicit, n.location));
+      }
       out->type = equal->args[0]->type;
       out->args = std::move(equal->args);
       return out;

@@ -337,6 +337,7 @@ Status Binder::Lock(const ast::SelectStmt& select, Block& block) {
     if (select.having != nullptr) with = "HAVING clause";
     if (!block.aggregates.empty()) with = "aggregate functions";
     if (!block.windows.empty()) with = "window functions";
+    if (!block.set_functions.empty()) with = "set-returning functions in the target list";
     if (with != nullptr) {
       return UnsupportedError("{} is not allowed with {}", name, with);
     }
@@ -348,6 +349,9 @@ Status Binder::Lock(const ast::SelectStmt& select, Block& block) {
       bool named = clause.tables.empty();
       for (size_t i = 0; i < clause.tables.size(); ++i) {
         if (clause.tables[i].name == item->name) named = found[i] = true;
+      }
+      if (named && item->nulled_by != nullptr) {
+        return UnsupportedError("{} cannot be applied to the nullable side of an outer join", name);
       }
       if (named && item->use >= 0) s_.uses[static_cast<size_t>(item->use)].updates = true;
       if (named && item->get != nullptr) {

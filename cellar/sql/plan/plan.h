@@ -379,6 +379,7 @@ struct Plan {
   // Those nodes compute one row after the other, and hand each on before the next: others see what
   // they did, or may not want the rest.
   bool row_by_row = false;
+  size_t expressions = 0;  // nodes of all its expressions: a measure of what it and its runs hold
   bool uses_virtual_tables = false;  // depends on the whole catalog: do not cache across DDL
 };
 

@@ -35,6 +35,7 @@ class Marker {
  private:
   void Walk() {
     calls_ = 0;
+    plan_.expressions = 0;
     sequences_.clear();
     subplan_calls_.assign(plan_.subplans.size(), -1);
     for (size_t i = 0; i < plan_.subplans.size(); ++i) CallsOfSubplan(static_cast<int>(i));
@@ -93,6 +94,7 @@ class Marker {
   }
   void One(const Expr& expr) {
     VisitExpr(expr, [this](const Expr& part) {
+      ++plan_.expressions;
       if (part.kind == ExprKind::kSubplan && part.index >= 0 && CallsOfSubplan(part.index) > 0) {
         calls_subplan_ = true;
       }

@@ -5,7 +5,8 @@
 
 namespace cellar::sql::planning {
 
-// Sets PlanNode::has_effects, Plan::has_effects and Plan::row_by_row of a finished plan.
+// Sets PlanNode::has_effects, Plan::has_effects, Plan::row_by_row and Plan::expressions of a
+// finished plan.
 void MarkRowByRow(Plan* plan);
 
 }  // namespace cellar::sql::planning
