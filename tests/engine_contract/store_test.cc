@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "cellar/kv/store_header.h"
@@ -332,6 +333,135 @@ TEST_F(Store, AFullDiskRefusesWritesUntilThereIsRoom) {
     ASSERT_OK(gone->Commit());
   }
   EXPECT_EQ(ScanAll(Open()->Begin().get(), "k", "l").size(), 101u);
+}
+
+// The disk is full, or fails, from one call on, whichever that is: of the log, a file, the
+// manifest. Nothing ends, what was acknowledged is there, and after a full disk writes go on at
+// once.
+class FailingDisk : public Store {
+ protected:
+  // What is told of each key: acknowledged, unknown, or nothing when it was refused.
+  struct Told {
+    std::set<std::string> kept, unknown;
+  };
+  void Write(Engine* engine, int number, Told* told, std::string* state) {
+    const std::string key = Key(number);
+    const Status status =
+        PutOne(engine, key, std::string(700 + number % 5 * 700, 'v'), number % 3 != 0);
+    *state = status.ok() ? "" : std::string(status.sqlstate());
+    // What did not ask to be durable may be lost when the disk fails.
+    if (status.ok() && number % 3 != 0) told->kept.insert(key);
+    if (status.ok() && number % 3 == 0) told->unknown.insert(key);
+    if (status.code() == Code::kCommitUnknown) told->unknown.insert(key);
+  }
+  void ExpectTold(Engine* engine, const Told& told, int call) {
+    std::set<std::string> found;
+    for (const auto& [key, value] : ScanAll(engine->Begin().get(), "k", "l")) found.insert(key);
+    for (const std::string& key : told.kept) EXPECT_TRUE(found.contains(key)) << call << key;
+    for (const std::string& key : found) {
+      EXPECT_TRUE(told.kept.contains(key) || told.unknown.contains(key)) << call << key;
+    }
+  }
+  // Fails calls from this one on while `failing`.
+  RocksOptions Options(std::string_view state, FileCall which, int call) {
+    calls_ = 0;
+    RocksOptions options = TestOptions(directory_.store());
+    options.write_buffer_bytes = 64 << 10;
+    options.fault = [this, state, which, call](FileCall made, std::string_view) -> Status {
+      if (!failing_ || made != which || ++calls_ < call) return {};
+      return SqlError(Code::kUnavailable, state, "injected");
+    };
+    return options;
+  }
+  // CELLAR_DISK_STEPS: how closely the calls are tried; 1,000: each.
+  static int Steps() {
+    const char* steps = std::getenv("CELLAR_DISK_STEPS");
+    return steps == nullptr ? 2 : std::max(1, std::atoi(steps));
+  }
+  void Fresh() { fs::remove_all(directory_.store()); }
+
+  std::atomic<int> calls_{0};
+  std::atomic<bool> failing_{true};
+};
+
+TEST_F(FailingDisk, FullFromAnyCallOn) {
+  int met = 0;
+  for (int call = 1; call < 900; call += 1 + call / Steps()) {
+    Fresh();
+    Told told;
+    std::string state;
+    failing_ = true;
+    Result<std::unique_ptr<Engine>> opened =
+        OpenRocksEngine(Options("53100", FileCall::kAppend, call));
+    if (!opened.ok()) {
+      EXPECT_EQ(opened.status().sqlstate(), "53100") << call;
+      failing_ = false;
+      EXPECT_NE(Open(), nullptr) << call;
+      continue;
+    }
+    Engine* engine = opened->get();
+    int number = 0;
+    for (; number < 300 && state.empty(); ++number) Write(engine, number, &told, &state);
+    if (!state.empty()) {
+      ++met;
+      EXPECT_TRUE(state == "53100" || state == "40003") << call << " " << state;
+      for (int again = 0; again < 3; ++again, ++number) {
+        Write(engine, number, &told, &state);
+        EXPECT_TRUE(state == "53100" || state == "40003") << call << " " << state;
+      }
+      ExpectTold(engine, told, call);
+    }
+    failing_ = false;
+    for (int again = 0; again < 30; ++again, ++number) {
+      Write(engine, number, &told, &state);
+      EXPECT_EQ(state, "") << call;
+    }
+    ExpectTold(engine, told, call);
+    EXPECT_OK(engine->Close());
+    opened = MakeError(Code::kUnavailable, "closed");
+    ExpectTold(Open().get(), told, call);
+  }
+  EXPECT_GE(met, 5);
+}
+
+TEST_F(FailingDisk, BrokenFromAnyCallOn) {
+  int met = 0;
+  for (const FileCall which : {FileCall::kAppend, FileCall::kSync}) {
+    for (int call = 1; call < 500; call += 1 + call / Steps()) {
+      Fresh();
+      Told told;
+      std::string state;
+      failing_ = true;
+      Result<std::unique_ptr<Engine>> opened = OpenRocksEngine(Options("58030", which, call));
+      if (!opened.ok()) {
+        EXPECT_EQ(opened.status().sqlstate(), "58030") << call;
+        failing_ = false;
+        continue;
+      }
+      Engine* engine = opened->get();
+      int number = 0;
+      for (; number < 300 && state.empty(); ++number) Write(engine, number, &told, &state);
+      if (!state.empty()) {
+        ++met;
+        for (int again = 0; again < 3; ++again, ++number) {
+          Write(engine, number, &told, &state);
+          EXPECT_EQ(state, "58030") << call;
+        }
+        ExpectTold(engine, told, call);
+        // Not even when the disk is whole again: what it holds of the log is not known.
+        failing_ = false;
+        Write(engine, number, &told, &state);
+        EXPECT_EQ(state, "58030") << call;
+      }
+      failing_ = false;
+      static_cast<void>(engine->Close().ok());
+      opened = MakeError(Code::kUnavailable, "closed");
+      auto again = Open();
+      ASSERT_NE(again, nullptr) << call;
+      ExpectTold(again.get(), told, call);
+    }
+  }
+  EXPECT_GE(met, 10);
 }
 
 // A running crash_writer and what it has told so far.

@@ -8,6 +8,7 @@
 #include <rocksdb/listener.h>
 #include <rocksdb/metadata.h>
 #include <rocksdb/options.h>
+#include <rocksdb/sst_file_manager.h>
 #include <rocksdb/table.h>
 #include <rocksdb/utilities/table_properties_collectors.h>
 #include <rocksdb/write_batch.h>
@@ -167,13 +168,14 @@ class FullDisk : public rocksdb::EventListener {
   explicit FullDisk(LogGate* gate) : gate_(gate) {}
   bool found() const { return found_.load(std::memory_order_acquire); }
   void set(bool found) { found_.store(found, std::memory_order_release); }
-  // A compaction did not find room: writes go on, and each attempt takes what is left for a while.
+  // A compaction did not find room: writes go on.
   bool compaction_failed() const { return compaction_failed_.load(std::memory_order_acquire); }
   void ForgetCompaction() { compaction_failed_.store(false, std::memory_order_release); }
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
     if (!IsDiskFull(*error)) return;
     if (reason == rocksdb::BackgroundErrorReason::kCompaction) {
       compaction_failed_.store(true, std::memory_order_release);
+      *error = rocksdb::Status::OK();
     } else {
       set(true);
     }
@@ -247,6 +249,7 @@ class RocksStorage : public kv::Storage {
         spill_bytes_(ours.spill_bytes),
         read_only_(read_only),
         env_(MakePrivateEnv(ours.fault, &gate_)),
+        files_(rocksdb::NewSstFileManager(env_.get())),
         cache_(rocksdb::NewLRUCache(
             std::max(ours.cache_bytes != 0 ? ours.cache_bytes : DefaultCacheBytes(),
                      kMinCacheBytes),
@@ -257,6 +260,7 @@ class RocksStorage : public kv::Storage {
         space_(directory_, margin_bytes_) {
     options_.listeners.push_back(covered_);
     options_.listeners.push_back(full_);
+    options_.sst_file_manager = files_;
   }
   ~RocksStorage() override { static_cast<void>(Close().ok()); }
 
@@ -315,7 +319,7 @@ class RocksStorage : public kv::Storage {
     const uint64_t plenty = 3 * options_.write_buffer_size + 2 * margin_bytes_;
     uint64_t free = space_.FreeBytes();
     if (free < 64 * plenty) free = space_.FreeBytes(/*now=*/true);
-    if (full_->compaction_failed() && free <= plenty) LetCompact(false);
+    if (free <= plenty) LimitCompactions(free);
     if (makes_room) {
       if (free < margin_bytes_ / 2) space_.GiveReserve();
       return {};
@@ -324,7 +328,7 @@ class RocksStorage : public kv::Storage {
     // In the log, and in a file.
     const uint64_t wanted = 2 * bytes + margin_bytes_;
     if (free > plenty + wanted) {
-      LetCompact(true);
+      FreeCompactions();
       if (free < 16 * plenty) space_.KeepReserve();
       return {};
     }
@@ -439,6 +443,7 @@ class RocksStorage : public kv::Storage {
   Status Compact(std::string_view start, std::string_view end) override {
     // It begins with a flush, which must not come into the way of the one that Resume wants.
     if (full_->found()) return DiskFull(space_free_, UnwrittenBytes() + margin_bytes_);
+    files_->SetMaxAllowedSpaceUsage(0);  // it may be what makes room
     rocksdb::CompactRangeOptions options;
     options.exclusive_manual_compaction = false;
     options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
@@ -500,12 +505,16 @@ class RocksStorage : public kv::Storage {
     uint64_t bytes = 0;
     return db_->GetIntProperty("rocksdb.cur-size-all-mem-tables", &bytes) ? bytes : 0;
   }
-  // By themselves; those that are asked for go on.
-  void LetCompact(bool yes) {
-    if (compacts_ == yes) return;
-    compacts_ = yes;
+  // Compactions that did not find room are not tried again with less than they need: each attempt
+  // would take what is left for a while. (SetOptions, which could turn them off, writes.)
+  void LimitCompactions(uint64_t free) {
+    if (!full_->compaction_failed()) return;
+    files_->SetMaxAllowedSpaceUsage(files_->GetTotalSize() + free + 2 * options_.write_buffer_size);
+  }
+  void FreeCompactions() {
+    if (!full_->compaction_failed()) return;
+    files_->SetMaxAllowedSpaceUsage(0);
     full_->ForgetCompaction();
-    static_cast<void>(db_->SetOptions({{"disable_auto_compactions", yes ? "false" : "true"}}).ok());
   }
   // Compaction is so far behind that a write would wait for it.
   bool WritesAreStopped() const {
@@ -533,9 +542,9 @@ class RocksStorage : public kv::Storage {
   Status TryAgain(bool makes_room) {
     if (failed_) return LogHasFailed();
     const uint64_t needed = UnwrittenBytes() + margin_bytes_;
-    if (full_->compaction_failed()) LetCompact(false);
     if (makes_room) space_.GiveReserve();
     space_free_ = space_.FreeBytes(/*now=*/true);
+    LimitCompactions(space_free_);
     if (!makes_room && space_free_ < needed) return DiskFull(space_free_, needed);
     if (!AwaitQuiet() || !db_->Resume().ok()) return DiskFull(space_free_, needed);
     // All that the failed log held lies in files now, and RocksDB has begun another.
@@ -592,6 +601,7 @@ class RocksStorage : public kv::Storage {
   const bool read_only_;
   LogGate gate_;
   const std::unique_ptr<rocksdb::Env> env_;
+  const std::shared_ptr<rocksdb::SstFileManager> files_;
   const std::shared_ptr<rocksdb::Cache> cache_;
   MemoryCharge cache_charge_{MemoryAccount::Process()};  // of all it may come to hold
   rocksdb::Options options_;
@@ -609,7 +619,6 @@ class RocksStorage : public kv::Storage {
 
   // Of the one writer.
   rocksdb::WriteBatch batch_;
-  bool compacts_ = true;
   std::atomic<uint64_t> space_free_{0};  // when the disk was last found full
   std::atomic<bool> failed_{false};
 };
