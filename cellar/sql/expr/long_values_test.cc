@@ -159,7 +159,7 @@ TEST(LongValues, AreChargedWhileAFunctionLooksAtThem) {
       MemoryAccount::Make(MemoryAccount::Process(), "test", "--test", size_t{5} << 20);
   const MemoryScope scope(account.get());
   EXPECT_EQ(EndOf("length(v)", v, nullptr), "ok");
-  EXPECT_EQ(EndOf("position(v in v)", v, nullptr), "53200");
+  EXPECT_EQ(EndOf("strpos(v, v)", v, nullptr), "53200");
 }
 
 }  // namespace
