@@ -125,16 +125,13 @@ void LoadNameOfUnreadable(std::string_view key, std::string_view value, uint64_t
   data->namespaces.Set(holder.space, std::make_shared<const NamespaceDescriptor>(space));
 }
 
-Result<std::shared_ptr<CatalogSnapshot::Data>> LoadAll(kv::Engine* engine, uint64_t* version) {
-  kv::TransactionOptions options;
-  options.read_only = true;
-  std::unique_ptr<kv::Transaction> transaction = engine->Begin(options);
+Result<std::shared_ptr<CatalogSnapshot::Data>> LoadAll(kv::Transaction* transaction,
+                                                       uint64_t* version) {
   *version = transaction->snapshot_version();
   auto data = std::make_shared<CatalogSnapshot::Data>();
-  CELLAR_TRY(
-      ForEachRecord(transaction.get(), "desc", [&](std::string_view key, std::string_view value) {
-        LoadDescriptor(key, value, *version, data.get());
-      }));
+  CELLAR_TRY(ForEachRecord(transaction, "desc", [&](std::string_view key, std::string_view value) {
+    LoadDescriptor(key, value, *version, data.get());
+  }));
   bool any = false;
   data->unreadable.VisitAll([&any](uint64_t, const std::string&) {
     any = true;
@@ -146,11 +143,16 @@ Result<std::shared_ptr<CatalogSnapshot::Data>> LoadAll(kv::Engine* engine, uint6
     root.commit_version = *version;
     data->namespaces.Set(root.id.value, std::make_shared<const NamespaceDescriptor>(root));
   }
-  CELLAR_TRY(
-      ForEachRecord(transaction.get(), "name", [&](std::string_view key, std::string_view value) {
-        LoadNameOfUnreadable(key, value, *version, data.get());
-      }));
+  CELLAR_TRY(ForEachRecord(transaction, "name", [&](std::string_view key, std::string_view value) {
+    LoadNameOfUnreadable(key, value, *version, data.get());
+  }));
   return data;
+}
+
+Result<std::shared_ptr<CatalogSnapshot::Data>> LoadAll(kv::Engine* engine, uint64_t* version) {
+  kv::TransactionOptions options;
+  options.read_only = true;
+  return LoadAll(engine->Begin(options).get(), version);
 }
 
 uint64_t CommitVersionOf(const AnyDescriptor& object) {
@@ -262,6 +264,12 @@ Result<std::unique_ptr<Catalog>> Catalog::Open(kv::Engine* engine) {
     return CorruptionError("store has no root namespace");
   }
   return catalog;
+}
+
+Result<SnapshotPtr> ReadCatalog(kv::Transaction* transaction) {
+  uint64_t version = 0;
+  CELLAR_TRY_ASSIGN(std::shared_ptr<CatalogSnapshot::Data> data, LoadAll(transaction, &version));
+  return std::make_shared<const CatalogSnapshot>(std::move(data));
 }
 
 Status Catalog::Reload() {

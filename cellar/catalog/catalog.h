@@ -184,6 +184,11 @@ class Catalog {
   std::unique_ptr<Impl> impl_;
 };
 
+// The catalog as the transaction's snapshot has it, which is taken if it was not yet: for whoever
+// reads keys of objects that may be made or dropped at any time. Its reads are not tracked; what
+// the transaction itself has changed of the catalog shows. Cost: a scan of all descriptors.
+Result<SnapshotPtr> ReadCatalog(kv::Transaction* transaction);
+
 // Makes `transaction`'s commit fail with kConflict when the descriptor has changed since it was
 // read, and answers so at once when that is known already: the descriptor is older than the data,
 // or newer than the snapshot that the transaction has read from. Call it before the statement's

@@ -44,9 +44,11 @@ struct Subject {
   std::vector<catalog::TablePtr> tables;
 };
 
+// Snapshot first, then the catalog that it holds: what others make and drop meanwhile is neither
+// missing nor left over.
 Result<Subject> FindSubject(Session::Impl* session, const ast::OwnStmt& statement) {
   Subject out;
-  out.catalog = session->CurrentCatalog();
+  CELLAR_TRY_ASSIGN(out.catalog, catalog::ReadCatalog(session->transaction->kv.get()));
   if (statement.object_type == ast::ObjectType::kDatabase) {
     catalog::NamespaceId database = session->database_id;
     if (!statement.object.parts.empty()) {
@@ -110,11 +112,6 @@ Status Session::Impl::RunCheck(const ast::OwnStmt& statement, Portal* portal, Re
   StartRows(statement, portal);
   CELLAR_TRY(EnsureTransaction(true));
   CELLAR_TRY_ASSIGN(Subject subject, FindSubject(this, statement));
-  // With the snapshot taken, it is one that these descriptors speak of.
-  (void)transaction->kv->snapshot_version();
-  for (const catalog::TablePtr& table : subject.tables) {
-    CELLAR_TRY(catalog::RequireCurrent(*table, transaction->kv.get()));
-  }
   table::CheckOptions check;
   check.cancel = &cancel;
   CELLAR_TRY_ASSIGN(check.of_jobs, RangesOfJobs(*subject.catalog, transaction->kv.get()));
@@ -140,7 +137,7 @@ Status Session::Impl::RunCheck(const ast::OwnStmt& statement, Portal* portal, Re
     Ddl ddl(this, sink);
     for (const catalog::TablePtr& table : subject.tables) {
       std::vector<std::string> broken;
-      CELLAR_TRY(ddl.FindBrokenConstraints(table, &broken));
+      CELLAR_TRY(ddl.FindBrokenConstraints(*subject.catalog, table, &broken));
       for (std::string& text : broken) {
         findings.push_back({subject.catalog->PathOf(*table), "", std::move(text)});
       }
@@ -180,6 +177,7 @@ Status Session::Impl::RunRepair(const ast::OwnStmt& statement, Portal* portal, R
     done += records.done.size();
   }
   for (const catalog::TablePtr& table : subject.tables) {
+    // It repairs what the commit finds, or nothing.
     CELLAR_TRY(catalog::RequireCurrent(*table, transaction->kv.get()));
     table::RepairReport repaired;
     CELLAR_TRY(table::RepairTable(table, transaction->kv.get(), check, &repaired));

@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "cellar/codec/key.h"
 #include "cellar/kv/memory_engine.h"
 #include "cellar/session/test_session.h"
@@ -88,6 +92,51 @@ TEST_F(CheckingTest, RowsThatBreakAConstraintAreFoundByTheFullForm) {
   ASSERT_TRUE(transaction->Commit().ok());
   EXPECT_THAT(session_.Run("CHECK TABLE c"), IsEmpty());
   EXPECT_THAT(session_.Run("CHECK TABLE c FULL"), ElementsAre(HasSubstr("foreign key constraint")));
+}
+
+// What others make, change and drop while CHECK reads is neither missing, nor left over, nor
+// broken.
+TEST_F(CheckingTest, CriesNoWolfBesideSchemaChanges) {
+  session_.Run(
+      "CREATE TABLE p (id int PRIMARY KEY, a int);"
+      "CREATE TABLE c (id int PRIMARY KEY, p int REFERENCES p);"
+      "INSERT INTO p SELECT i, i FROM generate_series(1, 500) i;"
+      "INSERT INTO c SELECT i, i FROM generate_series(1, 500) i;"
+      "CREATE DATABASE other");
+  std::atomic<bool> stop{false};
+  std::atomic<int> changes{0};
+  const auto change = [&](const char* database, std::vector<std::string> statements) {
+    SessionOptions options;
+    options.database = database;
+    const std::unique_ptr<Session> session = session_.Open(options);
+    TextSink sink;
+    sink.session = session.get();
+    while (!stop) {
+      for (const std::string& text : statements) {
+        if (session->ExecuteSimple(text, &sink).ok()) ++changes;
+      }
+    }
+  };
+  std::thread makes(change, "other",
+                    std::vector<std::string>{"CREATE TABLE x (id int PRIMARY KEY, a int UNIQUE)",
+                                             "INSERT INTO x VALUES (1, 1), (2, 2)", "DROP TABLE x",
+                                             "PURGE TABLE x"});
+  std::thread rewrites(
+      change, "cellar",
+      std::vector<std::string>{"ALTER TABLE p ALTER COLUMN a TYPE bigint",
+                               "ALTER TABLE p ALTER COLUMN a TYPE int", "REINDEX TABLE c",
+                               "TRUNCATE t", "INSERT INTO t VALUES (1, 'a', 1)"});
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
+  int checks = 0;
+  while (std::chrono::steady_clock::now() < until || checks < 3 || changes < 10) {
+    for (const char* text : {"CHECK DATABASE FULL", "CHECK TABLE c FULL"}) {
+      EXPECT_THAT(session_.Run(text), IsEmpty()) << text;
+      ++checks;
+    }
+  }
+  stop = true;
+  makes.join();
+  rewrites.join();
 }
 
 }  // namespace

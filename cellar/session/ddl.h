@@ -22,7 +22,9 @@ class Ddl {
   Status Run(const Prepared& prepared, std::string* tag);
   // Compares the table's rows with its CHECK and FOREIGN KEY constraints; for each that some row
   // breaks, a message.
-  Status FindBrokenConstraints(const catalog::TablePtr& table, std::vector<std::string>* messages);
+  // `catalog` is that of the transaction's snapshot.
+  Status FindBrokenConstraints(const catalog::CatalogSnapshot& catalog,
+                               const catalog::TablePtr& table, std::vector<std::string>* messages);
   // For jobs, in the session's transaction: do all rows keep the CHECK or FOREIGN KEY of this name,
   // or, if a column is given, is that free of NULLs?
   Status VerifyConstraint(const catalog::TablePtr& table, const std::string& name,
@@ -246,6 +248,8 @@ class Ddl {
   // `row`: this one, of living columns, in the place of all.
   Status VerifyForeignKey(const catalog::TablePtr& table, const catalog::ForeignKey& key,
                           RowBatch* row = nullptr);
+  Status VerifyForeignKey(const catalog::TablePtr& table, const catalog::ForeignKey& key,
+                          const catalog::TablePtr& referenced, RowBatch* row = nullptr);
   // What has been read of the table shall be true at the commit, which fails if somebody has
   // written to it; for isolations that do not see to it themselves.
   Status HoldStill(const catalog::TableDescriptor& table);

@@ -782,7 +782,8 @@ Status Ddl::VerifyNotNull(const catalog::TablePtr& table, catalog::ColumnId colu
   });
 }
 
-Status Ddl::FindBrokenConstraints(const catalog::TablePtr& table,
+Status Ddl::FindBrokenConstraints(const catalog::CatalogSnapshot& catalog,
+                                  const catalog::TablePtr& table,
                                   std::vector<std::string>* messages) {
   const auto note = [messages](const std::string& name, Status status) {
     switch (status.code()) {
@@ -801,7 +802,10 @@ Status Ddl::FindBrokenConstraints(const catalog::TablePtr& table,
     if (check.validated) CELLAR_TRY(note(check.name, VerifyCheck(table, check)));
   }
   for (const catalog::ForeignKey& key : table->foreign_keys) {
-    if (key.validated) CELLAR_TRY(note(key.name, VerifyForeignKey(table, key)));
+    if (!key.validated) continue;
+    const catalog::TablePtr referenced =
+        key.referenced_table.value == 0 ? table : catalog.GetTable(key.referenced_table);
+    CELLAR_TRY(note(key.name, VerifyForeignKey(table, key, referenced)));
   }
   return Status();
 }
@@ -829,8 +833,13 @@ Status Ddl::VerifyCheck(const catalog::TablePtr& table, const catalog::CheckCons
 
 Status Ddl::VerifyForeignKey(const catalog::TablePtr& table, const catalog::ForeignKey& key,
                              RowBatch* row) {
-  const catalog::TablePtr referenced =
-      key.referenced_table.value == 0 ? table : Catalog()->GetTable(key.referenced_table);
+  return VerifyForeignKey(
+      table, key,
+      key.referenced_table.value == 0 ? table : Catalog()->GetTable(key.referenced_table), row);
+}
+
+Status Ddl::VerifyForeignKey(const catalog::TablePtr& table, const catalog::ForeignKey& key,
+                             const catalog::TablePtr& referenced, RowBatch* row) {
   if (referenced == nullptr) {
     return InternalError("table referenced by constraint \"{}\" is missing", key.name);
   }
