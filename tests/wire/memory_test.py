@@ -87,6 +87,12 @@ CONSTANT = [
     ("with recursive t(n) as (values (1) union all select n + 1 from t where n < 300000) "
      "select count(*) from t", "300000"),
     ("select exists(select 1 from generate_series(1, 100000000000))", "t"),
+    # Wide rows come few at a time.
+    ("select count(*) from (select repeat(md5(g::text), 20000) t from generate_series(1, 2000) g) s "
+     "where t like '%'", "2000"),
+    ("select max(length(repeat('x', 1000000) || g)) from generate_series(1, 1000) g", "1000004"),
+    ("select sum(length(t)) from (select repeat(md5(g::text), 20000) t from generate_series(1, 1000) g "
+     "offset 0) s", "640000000"),
     ("select count(*) from (select g from generate_series(1, 100000000000) g limit 100000) t", "100000"),
     ("select count(*) from (with recursive t(n) as (values (1) union all select n + 1 from t) "
      "select n from t limit 100) u", "100"),

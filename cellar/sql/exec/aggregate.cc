@@ -17,6 +17,7 @@ class AggregateOperator : public Operator {
       calls_.push_back(std::make_unique<GroupedAggregate>(call));
     }
     key_types_ = TypesOf(node.As<AggregateNode>().keys);
+    VisitNodeExprs(node, [this](const Expr& expr) { input_.Watch(expr); });
     counts_only_ = keys_.size() == 0 && !node.As<AggregateNode>().calls.empty();
     for (const AggregateCall& call : node.As<AggregateNode>().calls) {
       counts_only_ = counts_only_ && call.spec->name == "count" && call.args.empty() &&
@@ -30,6 +31,7 @@ class AggregateOperator : public Operator {
     next_ = 0;
     groups_.Reset(key_types_);
     for (auto& call : calls_) call->Reset();
+    input_.Open();
     return child_->Open();
   }
 
@@ -72,7 +74,7 @@ class AggregateOperator : public Operator {
     }
     size_t unchecked = 0;  // rows since memory was counted, which costs as much as some rows
     while (true) {
-      CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
+      CELLAR_TRY_ASSIGN(RowBatch * batch, input_.Next(child_.get()));
       if (batch == nullptr) return Status();
       arena_.Reset();
       context().set_arena(&arena_);
@@ -92,6 +94,7 @@ class AggregateOperator : public Operator {
         groups.order = order_.data();
       }
       for (auto& call : calls_) CELLAR_TRY(call->Add(*batch, groups, count, context()));
+      input_.Note(*batch, arena_.footprint_bytes());
       unchecked += batch->size();
       if (unchecked < kBatchRows) continue;
       unchecked = 0;
@@ -130,6 +133,7 @@ class AggregateOperator : public Operator {
   bool counts_only_ = false;  // nothing but count(*)
   size_t next_ = 0;
   Arena arena_;
+  PartInput input_;
   RowBatch out_;
   std::vector<uint32_t> ids_, order_, picks_;
   std::vector<RowGroups::Part> parts_;

@@ -288,6 +288,26 @@ Status ExprList::Eval(const RowBatch& input, EvalContext& context) {
   return Status();
 }
 
+void PartInput::Watch(const Expr& expr) {
+  VisitExpr(expr, [this](const Expr& part) {
+    watched_ =
+        watched_ || (PhysicalOf(part.type) == Physical::kBytes && part.kind != ExprKind::kColumn &&
+                     part.kind != ExprKind::kConstant && part.kind != ExprKind::kParameter);
+  });
+}
+
+Result<RowBatch*> PartInput::Next(Operator* child) {
+  if (input_ == nullptr) {
+    CELLAR_TRY_ASSIGN(RowBatch * batch, child->Next());
+    if (batch == nullptr || !watched_ || batch->size() <= most_rows_) return batch;
+    input_ = batch;
+    next_ = 0;
+  }
+  RowBatch* part = EmitChunk(*input_, nullptr, &next_, &part_, most_rows_);
+  if (next_ >= input_->size()) input_ = nullptr;
+  return part;
+}
+
 RowBatch* EmitChunk(const RowBatch& rows, const std::vector<int>* columns, size_t* next,
                     RowBatch* out, size_t most) {
   if (*next >= rows.size()) return nullptr;

@@ -6,6 +6,7 @@
 // live as long.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -181,6 +182,35 @@ void PadWithNulls(size_t rows, ColumnVector* column);
 // there are no more. `columns` picks and orders the columns; null: all.
 RowBatch* EmitChunk(const RowBatch& rows, const std::vector<int>* columns, size_t* next,
                     RowBatch* out, size_t most = kBatchRows);
+
+// The batches of a child, for an operator whose expressions may make wide values of their rows: in
+// parts for which about kEnoughBytes are made, as far as the part before tells, so that a batch is
+// never a thousand values of megabytes. One thread at a time.
+class PartInput {
+ public:
+  // These expressions are evaluated over the batches.
+  void Watch(const Expr& expr);
+  void Open() {
+    input_ = nullptr;
+    next_ = 0;
+  }
+  // The child's next batch or the next part of one, valid until the next call; null at the end.
+  Result<RowBatch*> Next(Operator* child);
+  // That took so many bytes.
+  void Note(const RowBatch& part, size_t bytes) {
+    if (watched_) most_rows_ = std::max<size_t>(1, kEnoughBytes * part.size() / (bytes + 1));
+  }
+
+ private:
+  static constexpr size_t kEnoughBytes = 8 << 20;
+  static constexpr size_t kFirstRows = 16;  // of an input that has more
+
+  bool watched_ = false;
+  size_t most_rows_ = kFirstRows;
+  RowBatch* input_ = nullptr;  // of which rows before next_ are done; null: none is begun
+  size_t next_ = 0;
+  RowBatch part_;
+};
 
 // Evaluates expressions over batches into vectors that live until the next call.
 class ExprList {

@@ -73,19 +73,25 @@ class FilterOperator : public Operator {
   FilterOperator(const PlanNode& node, OperatorPtr child, ExecState* state)
       : Operator(node, state),
         child_(std::move(child)),
-        condition_(node.As<FilterNode>().condition.get()) {}
+        condition_(node.As<FilterNode>().condition.get()) {
+    input_.Watch(*node.As<FilterNode>().condition);
+  }
 
  protected:
-  Status DoOpen() override { return child_->Open(); }
+  Status DoOpen() override {
+    input_.Open();
+    return child_->Open();
+  }
   Result<RowBatch*> DoNext() override {
     while (true) {
-      CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
+      CELLAR_TRY_ASSIGN(RowBatch * batch, input_.Next(child_.get()));
       if (batch == nullptr) return nullptr;
       arena_.Reset();
       context().set_arena(&arena_);
       passing_.clear();
       CELLAR_TRY(
           condition_.Filter(*batch, Selection{nullptr, batch->size()}, context(), &passing_));
+      input_.Note(*batch, arena_.footprint_bytes());
       if (passing_.empty()) continue;
       batch->Keep(passing_);
       return batch;
@@ -97,6 +103,7 @@ class FilterOperator : public Operator {
   Evaluator condition_;
   Arena arena_;
   std::vector<uint32_t> passing_;
+  PartInput input_;
 };
 
 class ProjectOperator : public Operator {
@@ -105,16 +112,22 @@ class ProjectOperator : public Operator {
       : Operator(node, state),
         child_(std::move(child)),
         exprs_(node.As<ProjectNode>().exprs),
-        types_(TypesOf(node.As<ProjectNode>().exprs)) {}
+        types_(TypesOf(node.As<ProjectNode>().exprs)) {
+    for (const ExprPtr& expr : node.As<ProjectNode>().exprs) input_.Watch(*expr);
+  }
 
  protected:
-  Status DoOpen() override { return child_->Open(); }
+  Status DoOpen() override {
+    input_.Open();
+    return child_->Open();
+  }
   Result<RowBatch*> DoNext() override {
-    CELLAR_TRY_ASSIGN(RowBatch * batch, child_->Next());
+    CELLAR_TRY_ASSIGN(RowBatch * batch, input_.Next(child_.get()));
     if (batch == nullptr) return nullptr;
     arena_.Reset();
     context().set_arena(&arena_);
     CELLAR_TRY(exprs_.Eval(*batch, context()));
+    input_.Note(*batch, arena_.footprint_bytes());
     out_.columns().resize(exprs_.size());
     const std::vector<const ColumnVector*>& values = exprs_.columns();
     for (size_t i = 0; i < values.size(); ++i) {
@@ -154,6 +167,7 @@ class ProjectOperator : public Operator {
   std::vector<Type> types_;
   Arena arena_;
   RowBatch out_;
+  PartInput input_;
 };
 
 // Each row gives as many rows as its longest set-returning call. A batch holds rows of one batch of
