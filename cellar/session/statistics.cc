@@ -122,19 +122,24 @@ void Summarize(ColumnGatherer* from, double rows, catalog::ColumnStatistics* to)
   to->null_fraction = rows > 0 ? static_cast<double>(from->nulls) / rows : 0;
   to->average_width = there > 0 ? static_cast<double>(from->bytes) / there : 0;
   if (!from->ordered || there <= 0) return;
-  std::vector<const Value*> values;
+  struct Sampled {
+    Datum datum;
+    const Value* value;
+  };
+  std::vector<Sampled> values;
+  values.reserve(from->sample.size());
   for (const Value& value : from->sample) {
-    if (!value.is_null()) values.push_back(&value);
+    if (!value.is_null()) values.push_back({value.datum(), &value});
   }
-  std::sort(values.begin(), values.end(), [&](const Value* a, const Value* b) {
-    return CompareDatums(a->datum(), b->datum(), from->type) < 0;
+  std::sort(values.begin(), values.end(), [&](const Sampled& a, const Sampled& b) {
+    return CompareDatums(a.datum, b.datum, from->type) < 0;
   });
   struct Run {
     size_t start, count;
   };
   std::vector<Run> runs;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (i == 0 || CompareDatums(values[i - 1]->datum(), values[i]->datum(), from->type) != 0) {
+    if (i == 0 || CompareDatums(values[i - 1].datum, values[i].datum, from->type) != 0) {
       runs.push_back({i, 0});
     }
     ++runs.back().count;
@@ -163,13 +168,13 @@ void Summarize(ColumnGatherer* from, double rows, catalog::ColumnStatistics* to)
   if (common.size() > kTarget) common.resize(kTarget);
   std::vector<bool> is_common(values.size(), false);
   for (const Run& run : common) {
-    to->common.push_back(*values[run.start]);
+    to->common.push_back(*values[run.start].value);
     to->frequencies.push_back(static_cast<double>(run.count) / sampled);
     std::fill_n(is_common.begin() + static_cast<std::ptrdiff_t>(run.start), run.count, true);
   }
   std::vector<const Value*> rest;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (!is_common[i]) rest.push_back(values[i]);
+    if (!is_common[i]) rest.push_back(values[i].value);
   }
   if (rest.size() < 2) return;
   const size_t bounds = std::min(rest.size(), kTarget + 1);

@@ -125,7 +125,7 @@ class UpdateOperator : public ModifyOperator {
 
  protected:
   Status Run() override {
-    moved_.Reset(LivingTypes(*table_));
+    moved_ = RowBatch();
     ReferenceChecks references(table_, update_.foreign_keys, &state_);
     std::optional<ReferencedChecks> referenced;
     if (!update_.referenced_by.empty()) referenced.emplace(table_, &state_);
@@ -173,6 +173,7 @@ class UpdateOperator : public ModifyOperator {
       if (set_aside_[i]) places_.push_back(i);
     }
     if (places_.empty()) return Status();
+    if (moved_.size() == 0) moved_.Reset(LivingTypes(*table_));
     moved_.AppendRows(new_rows, places_);
     if (moved_.size() >= next_try_) CELLAR_TRY(WriteFree());
     return state_.CheckMemory(moved_.footprint_bytes());
@@ -201,13 +202,13 @@ class UpdateOperator : public ModifyOperator {
 
   // Unique keys hold at the end of the statement, however many batches it took.
   Status WriteMoved() {
+    if (moved_.size() == 0) return Status();
     RowBatch part;
     for (size_t next = 0; EmitChunk(moved_, nullptr, &next, &part) != nullptr;) {
       CELLAR_TRY(state_.CheckCancel());
       CELLAR_TRY(state_.access().PutMoved(table_, &part));
     }
     moved_ = RowBatch();
-    moved_.Reset(LivingTypes(*table_));
     return Status();
   }
 
