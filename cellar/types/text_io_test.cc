@@ -117,7 +117,7 @@ TEST(BinaryIo, RefusesWrongSizesAndRanges) {
   EXPECT_EQ(state("\x7f\xff\xff\xff\xff\xff\xff\xfe", TypeId::kTimestamp), "22008");
   EXPECT_EQ(state("\x7f\xff\xff\xff\xff\xff\xff\xff", TypeId::kTimestamp), "");
   EXPECT_EQ(state("\x7f\xff\xff\xff\xff\xff\xff\xff", TypeId::kTime), "22008");
-  EXPECT_EQ(state("\x02{}", TypeId::kJsonb), "XX000");
+  EXPECT_EQ(state("\x02{}", TypeId::kJsonb), "22P03");
   EXPECT_EQ(state("\x01{", TypeId::kJsonb), "22P02");
   EXPECT_EQ(state("\xff", TypeId::kText), "22021");
 }

@@ -324,9 +324,8 @@ class RocksStorage : public kv::Storage {
       if (free < margin_bytes_ / 2) space_.GiveReserve();
       return {};
     }
+    const uint64_t wanted = 2 * bytes + margin_bytes_;  // in the log, and in a file
     // Seldom is it so little that what is in memory might not fit.
-    // In the log, and in a file.
-    const uint64_t wanted = 2 * bytes + margin_bytes_;
     if (free > plenty + wanted) {
       FreeCompactions();
       if (free < 16 * plenty) space_.KeepReserve();
@@ -525,7 +524,7 @@ class RocksStorage : public kv::Storage {
   // RocksDB 7.8 resumes, that gives up with its flush not yet begun, and the next one waits for
   // that flush for ever. After an error no other begins.
   bool AwaitQuiet() const {
-    constexpr auto kLongest = std::chrono::seconds(5);
+    constexpr auto kLongest = std::chrono::seconds(10);
     constexpr auto kStep = std::chrono::milliseconds(5);
     const auto until = std::chrono::steady_clock::now() + kLongest;
     const auto running = [this](const char* what) {
