@@ -24,8 +24,13 @@ struct ListenerOptions {
   size_t max_half_open = 400;             // connections that have not logged in yet
   size_t max_half_open_per_address = 200;
   std::chrono::milliseconds login_timeout{10000};
-  // Of a connection's thread. Only what is used costs memory; deep statements need much.
+  // Of a connection's thread. Only what is used costs memory; deep statements need much, and frames
+  // of the address sanitizer are several times as large.
+#if defined(__SANITIZE_ADDRESS__)
+  size_t stack_bytes = size_t{32} << 20;
+#else
   size_t stack_bytes = size_t{2} << 20;
+#endif
 };
 
 // Thread-safe.
