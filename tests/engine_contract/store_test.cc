@@ -48,6 +48,20 @@ class Store : public testing::Test {
     fs::create_directories(directory_.store());
     std::ofstream(directory_.store() + "/" + name) << text;
   }
+  // A store of so many rows that was stopped cleanly, and a copy of it to start from again.
+  void MakeBackup(int rows) {
+    {
+      auto engine = Open();
+      for (int i = 0; i < rows; ++i) {
+        ASSERT_OK(PutOne(engine.get(), Key(i), std::string(100, 'v')));
+      }
+    }
+    fs::copy(directory_.store(), directory_.path() + "/backup", fs::copy_options::recursive);
+  }
+  void RestoreBackup() {
+    fs::remove_all(directory_.store());
+    fs::copy(directory_.path() + "/backup", directory_.store(), fs::copy_options::recursive);
+  }
   std::vector<fs::path> Logs() const {
     std::vector<fs::path> logs;
     for (const auto& entry : fs::directory_iterator(directory_.store())) {
@@ -170,20 +184,14 @@ TEST_F(Store, LeftoversOfSpillingGoAtOpen) {
 }
 
 TEST_F(Store, AFlippedBitInTheLogIsNoSilentLoss) {
-  {
-    auto engine = Open();
-    for (int i = 0; i < 200; ++i) ASSERT_OK(PutOne(engine.get(), Key(i), std::string(100, 'v')));
-  }
+  MakeBackup(200);
   ASSERT_EQ(Logs().size(), 1u);
   const fs::path log = Logs()[0];
-  const fs::path backup = directory_.path() + "/backup";
-  fs::copy(directory_.store(), backup, fs::copy_options::recursive);
   std::mt19937 random(7);
   const auto size = static_cast<int>(fs::file_size(log));
   ASSERT_GT(size, 20000);
   for (int trial = 0; trial < 8; ++trial) {
-    fs::remove_all(directory_.store());
-    fs::copy(backup, directory_.store(), fs::copy_options::recursive);
+    RestoreBackup();
     std::fstream file(log, std::ios::in | std::ios::out | std::ios::binary);
     // Not in the last record: damage there cannot be told from a torn tail.
     const int at = std::uniform_int_distribution<int>(0, size - 300)(random);
@@ -223,20 +231,14 @@ TEST_F(Store, ATornTailIsRecovered) {
 
 // Whatever of the log is missing after a clean stop, however little: refused, and nothing changed.
 TEST_F(Store, ALogThatWasCutOffOrDeletedIsNoSilentLoss) {
-  {
-    auto engine = Open();
-    for (int i = 0; i < 50; ++i) ASSERT_OK(PutOne(engine.get(), Key(i), std::string(100, 'v')));
-  }
+  MakeBackup(50);
   ASSERT_EQ(Logs().size(), 1u);
   const fs::path log = Logs()[0];
-  const fs::path backup = directory_.path() + "/backup";
-  fs::copy(directory_.store(), backup, fs::copy_options::recursive);
   const uint64_t size = fs::file_size(log);
   std::string lost;
   for (const uint64_t left :
        {size - 1, size - 5, size - 200, size / 2, uint64_t{1}, uint64_t{0}, UINT64_MAX}) {
-    fs::remove_all(directory_.store());
-    fs::copy(backup, directory_.store(), fs::copy_options::recursive);
+    RestoreBackup();
     if (left == UINT64_MAX) {
       fs::remove(log);
     } else {
