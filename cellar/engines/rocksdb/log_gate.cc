@@ -15,6 +15,7 @@ bool LogGate::Enter(Side side) {
   std::lock_guard lock(mutex_);
   if (failed_) return false;
   ++inside_[At(side)];
+  if (side == Side::kAppend) ++appends_;
   return true;
 }
 
@@ -46,6 +47,11 @@ void LogGate::FlushBegun() {
 bool LogGate::failed() const {
   std::lock_guard lock(mutex_);
   return failed_;
+}
+
+uint64_t LogGate::appends() const {
+  std::lock_guard lock(mutex_);
+  return appends_;
 }
 
 void LogGate::Renew() {

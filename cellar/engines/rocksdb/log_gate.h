@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 
 namespace cellar::engines {
@@ -27,6 +28,8 @@ class LogGate {
   void Sealed();
   void FlushBegun();
   bool failed() const;
+  // How many appending calls, of which each writes one record at most, have been let in.
+  uint64_t appends() const;
   // RocksDB has another log.
   void Renew();
 
@@ -34,6 +37,7 @@ class LogGate {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   size_t inside_[2] = {0, 0};
+  uint64_t appends_ = 0;
   bool flush_expected_ = false;
   bool failed_ = false;
 };

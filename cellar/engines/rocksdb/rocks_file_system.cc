@@ -12,6 +12,8 @@
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
+#include <mutex>
+#include <optional>
 
 #include "cellar/base/sqlstate.h"
 
@@ -37,59 +39,140 @@ IOStatus AsIoStatus(const Status& status) {
   return full;
 }
 
-// Asks the fault hook, if there is one, before it appends or syncs, and tells the gate, if it is a
-// log, of every error before RocksDB hears of it.
-class WatchedFile : public rocksdb::FSWritableFileOwnerWrapper {
+// Asks the fault hook before it appends or syncs.
+class FaultyFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
-  WatchedFile(std::unique_ptr<rocksdb::FSWritableFile> file, std::string path, const Fault* fault,
-              LogGate* gate)
-      : FSWritableFileOwnerWrapper(std::move(file)),
-        path_(std::move(path)),
-        fault_(fault),
-        gate_(gate) {}
+  FaultyFile(std::unique_ptr<rocksdb::FSWritableFile> file, std::string path, const Fault* fault)
+      : FSWritableFileOwnerWrapper(std::move(file)), path_(std::move(path)), fault_(fault) {}
 
   IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
                   IODebugContext* context) override {
-    return Appended([&] { return target()->Append(data, options, context); });
+    IOStatus status = AsIoStatus((*fault_)(FileCall::kAppend, path_));
+    return status.ok() ? target()->Append(data, options, context) : status;
   }
   IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
-                  const rocksdb::DataVerificationInfo& info, IODebugContext* context) override {
-    return Appended([&] { return target()->Append(data, options, info, context); });
+                  const rocksdb::DataVerificationInfo&, IODebugContext* context) override {
+    return Append(data, options, context);
+  }
+  IOStatus PositionedAppend(const rocksdb::Slice& data, uint64_t offset, const IOOptions& options,
+                            IODebugContext* context) override {
+    IOStatus status = AsIoStatus((*fault_)(FileCall::kAppend, path_));
+    return status.ok() ? target()->PositionedAppend(data, offset, options, context) : status;
+  }
+  IOStatus Sync(const IOOptions& options, IODebugContext* context) override {
+    IOStatus status = AsIoStatus((*fault_)(FileCall::kSync, path_));
+    return status.ok() ? target()->Sync(options, context) : status;
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* context) override {
+    IOStatus status = AsIoStatus((*fault_)(FileCall::kSync, path_));
+    return status.ok() ? target()->Fsync(options, context) : status;
+  }
+
+ private:
+  const std::string path_;
+  const Fault* const fault_;
+};
+
+// A log of the store. It tells the gate of every error before RocksDB hears of it.
+//
+// RocksDB takes another log when it resumes only if there is something in the memtable that goes
+// with it, and else writes on into the one that failed. So a log holds back its first record when
+// there is no room for it, and says that all is well: then that record is in the memtable, and
+// whoever wants it on disk hears of the full disk from the sync. Nothing else is taken before what
+// is held is written. A sync of an empty log, which could fail with an empty memtable, is left out:
+// there is nothing in it to lose.
+//
+// Appended to by one thread, synced by another.
+class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  // `file` is new, so empty.
+  LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, LogGate* gate)
+      : FSWritableFileOwnerWrapper(std::move(file)), gate_(gate) {}
+
+  IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
+                  IODebugContext* context) override {
+    IOStatus status;
+    {
+      std::lock_guard lock(mutex_);
+      const uint64_t record = gate_->appends();
+      if (!first_record_) first_record_ = record;
+      status = WriteHeld(options, context);
+      if (status.ok()) status = Put(data, options, context);
+      if (status.IsNoSpace() && first_record_ == record) {
+        held_.append(data.data(), data.size());
+        return IOStatus::OK();
+      }
+    }
+    return Told(LogGate::Side::kAppend, std::move(status));
+  }
+  IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
+                  const rocksdb::DataVerificationInfo&, IODebugContext* context) override {
+    return Append(data, options, context);
+  }
+  IOStatus Flush(const IOOptions& options, IODebugContext* context) override {
+    return Told(LogGate::Side::kAppend, target()->Flush(options, context));
   }
   // A part of appending.
   IOStatus RangeSync(uint64_t offset, uint64_t bytes, const IOOptions& options,
                      IODebugContext* context) override {
     return Told(LogGate::Side::kAppend, target()->RangeSync(offset, bytes, options, context));
   }
-  IOStatus Flush(const IOOptions& options, IODebugContext* context) override {
-    return Told(LogGate::Side::kAppend, target()->Flush(options, context));
-  }
   IOStatus Sync(const IOOptions& options, IODebugContext* context) override {
-    return Synced([&] { return target()->Sync(options, context); });
+    return Synced(options, context, [&] { return target()->Sync(options, context); });
   }
   IOStatus Fsync(const IOOptions& options, IODebugContext* context) override {
-    return Synced([&] { return target()->Fsync(options, context); });
+    return Synced(options, context, [&] { return target()->Fsync(options, context); });
+  }
+  IOStatus Close(const IOOptions& options, IODebugContext* context) override {
+    IOStatus status;
+    {
+      std::lock_guard lock(mutex_);
+      status = WriteHeld(options, context);
+    }
+    IOStatus closed = target()->Close(options, context);
+    return status.ok() ? closed : status;
   }
 
  private:
   template <typename F>
-  IOStatus Appended(F&& call) {
-    IOStatus status = AsIoStatus((*fault_) ? (*fault_)(FileCall::kAppend, path_) : Status());
-    return Told(LogGate::Side::kAppend, status.ok() ? call() : std::move(status));
-  }
-  template <typename F>
-  IOStatus Synced(F&& call) {
-    IOStatus status = AsIoStatus((*fault_) ? (*fault_)(FileCall::kSync, path_) : Status());
+  IOStatus Synced(const IOOptions& options, IODebugContext* context, F&& call) {
+    IOStatus status;
+    {
+      std::lock_guard lock(mutex_);
+      if (length_ == 0 && held_.empty()) return IOStatus::OK();
+      status = WriteHeld(options, context);
+    }
     return Told(LogGate::Side::kSync, status.ok() ? call() : std::move(status));
   }
   IOStatus Told(LogGate::Side side, IOStatus status) {
-    if (!status.ok() && gate_ != nullptr) gate_->Fail(side);
+    if (!status.ok()) gate_->Fail(side);
+    return status;
+  }
+  // Of a failed append a part may be in the file, and the system's own place in it behind that:
+  // from then on bytes are put where they belong.
+  IOStatus Put(const rocksdb::Slice& data, const IOOptions& options, IODebugContext* context) {
+    IOStatus status = has_failed_ ? target()->PositionedAppend(data, length_, options, context)
+                                  : target()->Append(data, options, context);
+    if (status.ok()) {
+      length_ += data.size();
+    } else {
+      has_failed_ = true;
+    }
+    return status;
+  }
+  IOStatus WriteHeld(const IOOptions& options, IODebugContext* context) {
+    if (held_.empty()) return IOStatus::OK();
+    IOStatus status = Put(held_, options, context);
+    if (status.ok()) std::string().swap(held_);
     return status;
   }
 
-  const std::string path_;
-  const Fault* const fault_;
   LogGate* const gate_;
+  std::mutex mutex_;
+  uint64_t length_ = 0;  // without what is held
+  std::string held_;
+  std::optional<uint64_t> first_record_;
+  bool has_failed_ = false;
 };
 
 // RocksDB's own notes. What cannot be written is left out: RocksDB's logger goes on with a writer
@@ -163,11 +246,8 @@ class PrivateFileSystem : public rocksdb::FileSystemWrapper {
                 std::unique_ptr<rocksdb::FSWritableFile>* file) {
     if (!status.ok()) return status;
     ::chmod(path.c_str(), kOwnerOnly);
-    const bool is_log = path.ends_with(".log");
-    if (fault_ || is_log) {
-      *file =
-          std::make_unique<WatchedFile>(std::move(*file), path, &fault_, is_log ? gate_ : nullptr);
-    }
+    if (fault_) *file = std::make_unique<FaultyFile>(std::move(*file), path, &fault_);
+    if (path.ends_with(".log")) *file = std::make_unique<LogFile>(std::move(*file), gate_);
     return status;
   }
 
