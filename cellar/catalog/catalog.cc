@@ -18,8 +18,6 @@ constexpr int kMaxRetries = 100;
 constexpr std::string_view kFirstDatabases[] = {"cellar", "postgres"};
 constexpr std::string_view kFirstOwner = "cellar";
 
-std::string IdKey() { return codec::SystemKey("ids"); }
-
 NamespaceDescriptor FirstNamespace(NamespaceId id, NamespaceId parent, std::string_view name) {
   NamespaceDescriptor space;
   space.id = id;
@@ -32,18 +30,26 @@ NamespaceDescriptor FirstNamespace(NamespaceId id, NamespaceId parent, std::stri
 
 // Writes root, first databases and the id sequence.
 Status InitializeStore(kv::Transaction* transaction) {
-  CELLAR_TRY(transaction->Put(codec::DescriptorKey(kRootNamespace.value),
-                              EncodeNamespace(FirstNamespace(kRootNamespace, NamespaceId{}, ""))));
+  CELLAR_TRY(PutDescriptor(FirstNamespace(kRootNamespace, NamespaceId{}, ""), transaction));
   uint64_t next = kRootNamespace.value + 1;
   for (const std::string_view name : kFirstDatabases) {
     const NamespaceId id{next++};
-    CELLAR_TRY(transaction->Put(codec::DescriptorKey(id.value),
-                                EncodeNamespace(FirstNamespace(id, kRootNamespace, name))));
+    CELLAR_TRY(PutDescriptor(FirstNamespace(id, kRootNamespace, name), transaction));
     NameRecord record;
     record.namespace_id = id.value;
-    CELLAR_TRY(transaction->Put(codec::NameKey(kRootNamespace, name), EncodeNameRecord(record)));
+    CELLAR_TRY(PutNameRecord(codec::NameKey(kRootNamespace, name), record, transaction));
   }
-  return transaction->Put(IdKey(), EncodeIdSequence(next));
+  return PutIdSequence(next, transaction);
+}
+
+Result<bool> HasDescriptors(kv::Transaction* transaction) {
+  const codec::KeyRange range = codec::PrefixRange(codec::SystemPrefix("desc"));
+  kv::ScanOptions options;
+  options.limit = 1;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    transaction->Scan(range.start, range.end, options));
+  kv::Block block;
+  return cursor->NextBlock(&block);
 }
 
 // Makes the first records of a store that has none.
@@ -52,6 +58,10 @@ Status EnsureInitialized(kv::Engine* engine) {
     std::unique_ptr<kv::Transaction> transaction = engine->Begin();
     kv::PinnedValue value;
     CELLAR_TRY_ASSIGN(bool found, transaction->Get(IdKey(), &value));
+    // A store that has lost one of them is damaged, not new.
+    if (!found) {
+      CELLAR_TRY_ASSIGN(found, HasDescriptors(transaction.get()));
+    }
     if (found) return Status();
     CELLAR_TRY(InitializeStore(transaction.get()));
     Result<uint64_t> committed = transaction->Commit();
@@ -85,7 +95,8 @@ void LoadDescriptor(std::string_view key, std::string_view value, uint64_t versi
   std::string_view in = key.substr(codec::SystemPrefix("desc").size());
   const Result<uint64_t> id = codec::TakeKeyUint(&in);
   if (!id.ok() || codec::DescriptorKey(*id) != key) return;
-  Result<AnyDescriptor> object = DecodeAny(value, version);
+  Result<AnyDescriptor> object = DecodeAny(key, value, version);
+  data->greatest_id = std::max(data->greatest_id, *id);
   if (!object.ok()) {
     data->unreadable.Set(*id, std::string(object.status().message()));
     return;
@@ -107,7 +118,7 @@ void LoadNameOfUnreadable(std::string_view key, std::string_view value, uint64_t
   const Result<uint64_t> parent = codec::TakeKeyUint(&in);
   if (!parent.ok()) return;
   const Result<std::string> name = codec::TakeKeyText(&in);
-  const Result<NameRecord> record = DecodeNameRecord(value);
+  const Result<NameRecord> record = DecodeNameRecord(key, value);
   if (!name.ok() || !in.empty() || !record.ok()) return;
   UnreadableName holder;
   if (data->unreadable.Find(record->namespace_id) != nullptr) holder.space = record->namespace_id;
@@ -219,7 +230,7 @@ Result<AnyDescriptor> Watch(kv::Engine* engine, AnyDescriptor object) {
     kv::PinnedValue value;
     CELLAR_TRY_ASSIGN(bool found, transaction->Get(key, &value, kv::ReadMode::kSnapshot));
     if (!found) break;
-    CELLAR_TRY_ASSIGN(AnyDescriptor stored, DecodeAny(value.view(), snapshot));
+    CELLAR_TRY_ASSIGN(AnyDescriptor stored, DecodeAny(key, value.view(), snapshot));
     if (VersionOf(stored) != VersionOf(object)) break;  // its writer publishes it
     object = std::move(stored);
   }
@@ -269,6 +280,9 @@ Result<std::unique_ptr<Catalog>> Catalog::Open(kv::Engine* engine) {
 Result<SnapshotPtr> ReadCatalog(kv::Transaction* transaction) {
   uint64_t version = 0;
   CELLAR_TRY_ASSIGN(std::shared_ptr<CatalogSnapshot::Data> data, LoadAll(transaction, &version));
+  // None that is published has this one.
+  constexpr uint64_t kOfSnapshot = uint64_t{1} << 63;
+  data->generation = kOfSnapshot | version;
   return std::make_shared<const CatalogSnapshot>(std::move(data));
 }
 
@@ -295,10 +309,11 @@ Status Catalog::Reload() {
   return Status();
 }
 
-SnapshotPtr Catalog::Current() const {
-  std::lock_guard lock(impl_->current_mutex);
-  return impl_->current;
+SnapshotPtr Catalog::Impl::Current() const {
+  std::lock_guard lock(current_mutex);
+  return current;
 }
+SnapshotPtr Catalog::Current() const { return impl_->Current(); }
 
 void Catalog::Publish(const CatalogEditor& editor, uint64_t commit_version) {
   const std::vector<AnyDescriptor> changes = editor.impl_->LastChanges();
@@ -328,13 +343,18 @@ kv::Engine* Catalog::engine() const { return impl_->engine; }
 Result<uint64_t> Catalog::Impl::AllocateId() {
   std::lock_guard lock(id_mutex);
   if (next_id < end_id) return next_id++;
+  const SnapshotPtr current = Current();
   for (int attempt = 0; attempt < kMaxRetries; ++attempt) {
     std::unique_ptr<kv::Transaction> transaction = engine->Begin();
     kv::PinnedValue value;
     CELLAR_TRY_ASSIGN(bool found, transaction->Get(IdKey(), &value));
-    if (!found) return CorruptionError("store has lost its sequence of ids");
-    CELLAR_TRY_ASSIGN(uint64_t next, DecodeIdSequence(value.view()));
-    CELLAR_TRY(transaction->Put(IdKey(), EncodeIdSequence(next + kIdBlock)));
+    // A sequence that was lost or set back goes on behind all ids that are known to be in use.
+    uint64_t next = current->data().greatest_id + 1;
+    if (found) {
+      CELLAR_TRY_ASSIGN(const uint64_t stored, DecodeIdSequence(value.view()));
+      next = std::max(next, stored);
+    }
+    CELLAR_TRY(PutIdSequence(next + kIdBlock, transaction.get()));
     // TRUNCATE needs an id too.
     Result<uint64_t> committed = transaction->Commit({.makes_room = true});
     if (committed.ok()) {
@@ -347,6 +367,49 @@ Result<uint64_t> Catalog::Impl::AllocateId() {
     if (code != Code::kConflict && code != Code::kCommitUnknown) return committed.status();
   }
   return MakeError(Code::kUnavailable, "the sequence of ids is contended without end");
+}
+
+namespace {
+
+// What data and plans depend on.
+std::string BareBytes(TableDescriptor table) {
+  table.version = 0;
+  table.parent = NamespaceId{};
+  table.state = ObjectState::kPublic;
+  table.dropped_at_micros = table.dropped_at_ticks = 0;
+  table.drop_group = 0;
+  table.keep_micros.reset();
+  for (std::string* text : {&table.name, &table.dropped_by, &table.owner, &table.comment}) {
+    text->clear();
+  }
+  table.acl = Acl();
+  for (ColumnDescriptor& column : table.columns) {
+    column.name.clear();
+    column.comment.clear();
+    column.acl = Acl();
+  }
+  for (IndexDescriptor& index : table.indexes) {
+    for (std::string* text : {&index.name, &index.comment, &index.constraint_comment}) {
+      text->clear();
+    }
+  }
+  for (CheckConstraint& check : table.checks) check.comment.clear();
+  for (ForeignKey& key : table.foreign_keys) key.comment.clear();
+  return EncodeTable(table);
+}
+
+}  // namespace
+
+Result<bool> DescribesSnapshot(const TableDescriptor& table, kv::Transaction* transaction,
+                               const kv::ReadView* view) {
+  const std::string key = codec::DescriptorKey(table.id.value);
+  kv::PinnedValue value;
+  CELLAR_TRY_ASSIGN(const bool found,
+                    transaction->Get(key, &value, {kv::ReadMode::kSnapshot, view}));
+  if (!found) return false;
+  CELLAR_TRY_ASSIGN(const AnyDescriptor stored, DecodeAny(key, value.view(), 0));
+  if (stored.table == nullptr) return false;
+  return stored.table->version == table.version || BareBytes(*stored.table) == BareBytes(table);
 }
 
 Status RequireCurrent(const TableDescriptor& table, kv::Transaction* transaction) {

@@ -195,6 +195,12 @@ Result<SnapshotPtr> ReadCatalog(kv::Transaction* transaction);
 // reads. Descriptors that the transaction itself has changed pass.
 Status RequireCurrent(const TableDescriptor& table, kv::Transaction* transaction);
 
+// Whether the snapshot (of the view) holds data as this descriptor says: it has the descriptor, or
+// one that differs in names, owners, grants and comments alone, or is not dropped yet or again.
+// For reads that RequireCurrent refuses, which need not be refused for that. Cost: a trip.
+Result<bool> DescribesSnapshot(const TableDescriptor& table, kv::Transaction* transaction,
+                               const kv::ReadView* view);
+
 // The name of the counter (kv::Transaction::AddToCounter) of a table's rows; made with the table.
 std::string CounterNameOf(const TableDescriptor& table);
 

@@ -21,14 +21,17 @@ struct NameRecord {
   bool empty() const { return namespace_id == 0 && relation_id == 0; }
 };
 std::string EncodeNameRecord(const NameRecord& record);
-Result<NameRecord> DecodeNameRecord(std::string_view bytes);
+// Of the record of `key`, as of all here that are given one, with its checksum (codec/sealed.h).
+Result<NameRecord> DecodeNameRecord(std::string_view key, std::string_view value);
+Status PutNameRecord(std::string_view key, const NameRecord& record, kv::Transaction* transaction);
 
 // All names that a relation has in its namespace, and what their records say.
 using Names = std::map<NameInParent, NameRecord>;
 Names NamesOf(const TableDescriptor& table);
 
-std::string EncodeIdSequence(uint64_t next);
-Result<uint64_t> DecodeIdSequence(std::string_view bytes);
+std::string IdKey();
+Result<uint64_t> DecodeIdSequence(std::string_view value);
+Status PutIdSequence(uint64_t next, kv::Transaction* transaction);
 
 // A descriptor of either kind, as found behind a `desc-` key.
 struct AnyDescriptor {
@@ -36,12 +39,19 @@ struct AnyDescriptor {
   NamespacePtr space;
   bool removed = false;  // of a change: the record is gone
 };
-Result<AnyDescriptor> DecodeAny(std::string_view bytes, uint64_t commit_version);
+Result<AnyDescriptor> DecodeAny(std::string_view key, std::string_view value,
+                                uint64_t commit_version);
+Status PutDescriptor(const TableDescriptor& table, kv::Transaction* transaction);
+Status PutDescriptor(const NamespaceDescriptor& space, kv::Transaction* transaction);
+// Ids that the object has taken from the sequence: its own, its storage's, those of its indexes and
+// constraints. The greatest of them.
+uint64_t GreatestIdOf(const TableDescriptor& table);
 
 // Thread-safe.
 struct Catalog::Impl {
   // The next id of the sequence. Cost: an engine commit per kIdBlock ids.
   Result<uint64_t> AllocateId();
+  SnapshotPtr Current() const;
 
   kv::Engine* engine = nullptr;
 

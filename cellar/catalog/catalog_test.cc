@@ -631,5 +631,48 @@ TEST(PersistentMap, CopiesKeepTheirContentWhileOthersChange) {
   }
 }
 
+// An id that is handed out twice would put one object over another.
+TEST_F(CatalogTest, IdsGoOnBehindAllThatAreInUse) {
+  ASSERT_TRUE(Create(SimpleTable(Database(), "first")).ok());
+  const TablePtr first = catalog_->Current()->FindTable(Database(), "first");
+  const auto reopen_with = [&](std::optional<std::string> ids) {
+    std::unique_ptr<kv::Transaction> transaction = engine_->Begin();
+    const std::string key = IdKey();
+    ASSERT_TRUE((ids ? transaction->Put(key, *ids) : transaction->Delete(key)).ok());
+    ASSERT_TRUE(transaction->Commit().ok());
+    Reopen();
+  };
+  int made = 0;
+  for (const std::optional<std::string>& ids :
+       {std::optional<std::string>("\x08\x02"), std::optional<std::string>()}) {
+    reopen_with(ids);
+    // Not made anew either.
+    ASSERT_NE(catalog_->Current()->GetTable(first->id), nullptr);
+    const std::string name = fmt::format("another{}", made++);
+    ASSERT_TRUE(Create(SimpleTable(Database(), name)).ok());
+    EXPECT_EQ(catalog_->Current()->FindTable(Database(), "first")->id, first->id);
+    const TablePtr other = catalog_->Current()->FindTable(Database(), name);
+    EXPECT_GT(other->id.value, GreatestIdOf(*first));
+  }
+  reopen_with("nonsense");
+  EXPECT_EQ(Create(SimpleTable(Database(), "last")).code(), Code::kCorruption);
+}
+
+TEST_F(CatalogTest, AnIdThatAnObjectHasIsRefused) {
+  ASSERT_TRUE(Create(SimpleTable(Database(), "first")).ok());
+  // Written by somebody whom this catalog does not know of.
+  const uint64_t next = catalog_->Current()->data().greatest_id + 1;
+  std::unique_ptr<kv::Transaction> transaction = engine_->Begin();
+  for (uint64_t id = next; id < next + 100; ++id) {
+    TableDescriptor table = SimpleTable(Database(), "stranger");
+    table.id.value = id;
+    ASSERT_TRUE(PutDescriptor(table, transaction.get()).ok());
+  }
+  ASSERT_TRUE(transaction->Commit().ok());
+  const Status status = Create(SimpleTable(Database(), "second"));
+  EXPECT_EQ(status.code(), Code::kCorruption);
+  EXPECT_NE(status.message().find("but an object has it"), std::string::npos) << status.message();
+}
+
 }  // namespace
 }  // namespace cellar::catalog

@@ -70,7 +70,7 @@ Status MoveNames(const CatalogSnapshot& catalog, const Names& before, const Name
   for (const NameInParent& name : touched) {
     NameRecord record;
     if (found[i]) {
-      CELLAR_TRY_ASSIGN(record, DecodeNameRecord(values[i].view()));
+      CELLAR_TRY_ASSIGN(record, DecodeNameRecord(keys[i], values[i].view()));
     }
     auto target = after.find(name);
     if (target == after.end()) {
@@ -90,7 +90,7 @@ Status MoveNames(const CatalogSnapshot& catalog, const Names& before, const Name
     if (record.empty()) {
       CELLAR_TRY(transaction->Delete(keys[i]));
     } else {
-      CELLAR_TRY(transaction->Put(keys[i], EncodeNameRecord(record)));
+      CELLAR_TRY(PutNameRecord(keys[i], record, transaction));
     }
     ++i;
   }
@@ -105,7 +105,7 @@ Status SetNamespaceName(const CatalogSnapshot& catalog, NamespaceId parent, std:
   CELLAR_TRY_ASSIGN(bool found, transaction->Get(key, &value));
   NameRecord record;
   if (found) {
-    CELLAR_TRY_ASSIGN(record, DecodeNameRecord(value.view()));
+    CELLAR_TRY_ASSIGN(record, DecodeNameRecord(key, value.view()));
   }
   if (id != 0 && record.namespace_id != 0) {
     return IsUnreadable(catalog, record.namespace_id)
@@ -114,7 +114,17 @@ Status SetNamespaceName(const CatalogSnapshot& catalog, NamespaceId parent, std:
   }
   record.namespace_id = id;
   if (record.empty()) return transaction->Delete(key);
-  return transaction->Put(key, EncodeNameRecord(record));
+  return PutNameRecord(key, record, transaction);
+}
+
+// A sequence of ids that goes wrong must not write over what is there.
+Status RequireNew(uint64_t id, kv::Transaction* transaction) {
+  kv::PinnedValue value;
+  CELLAR_TRY_ASSIGN(const bool found, transaction->Get(codec::DescriptorKey(id), &value));
+  if (!found) return Status();
+  return SqlError(Code::kCorruption, sqlstate::kDataCorrupted,
+                  "id {} was handed out for a new object, but an object has it", id)
+      .WithHint("Run REPAIR DATABASE.");
 }
 
 // Would a copy that is being made of `a` be one of `b`, and its description fit?
@@ -275,7 +285,8 @@ Result<NamespacePtr> CatalogEditor::CreateNamespace(NamespaceId parent, std::str
   space.commit_version = kUncommitted;
   CELLAR_TRY(RequireNamespace(*holder, impl_->transaction));
   CELLAR_TRY(SetNamespaceName(*snapshot(), parent, name, space.id.value, impl_->transaction));
-  CELLAR_TRY(impl_->transaction->Put(codec::DescriptorKey(space.id.value), EncodeNamespace(space)));
+  CELLAR_TRY(RequireNew(space.id.value, impl_->transaction));
+  CELLAR_TRY(PutDescriptor(space, impl_->transaction));
   AnyDescriptor change;
   change.space = std::make_shared<const NamespaceDescriptor>(std::move(space));
   NamespacePtr made = change.space;
@@ -320,7 +331,7 @@ Status CatalogEditor::WriteNamespace(const NamespaceDescriptor& old, NamespaceDe
   }
   space.version = old.version + 1;
   space.commit_version = kUncommitted;
-  CELLAR_TRY(transaction->Put(codec::DescriptorKey(space.id.value), EncodeNamespace(space)));
+  CELLAR_TRY(PutDescriptor(space, transaction));
   AnyDescriptor change;
   change.space = std::make_shared<const NamespaceDescriptor>(std::move(space));
   impl_->Push(std::move(change));
@@ -483,7 +494,8 @@ Result<TablePtr> CatalogEditor::WriteTable(const TableDescriptor* old, TableDesc
   const Names after = living ? NamesOf(table) : Names();
   CELLAR_TRY(MoveNames(*snapshot(), before, after, impl_->transaction));
   table.commit_version = kUncommitted;
-  CELLAR_TRY(impl_->transaction->Put(codec::DescriptorKey(table.id.value), EncodeTable(table)));
+  if (old == nullptr) CELLAR_TRY(RequireNew(table.id.value, impl_->transaction));
+  CELLAR_TRY(PutDescriptor(table, impl_->transaction));
   AnyDescriptor change;
   change.table = std::make_shared<const TableDescriptor>(std::move(table));
   TablePtr made = change.table;

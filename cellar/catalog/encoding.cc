@@ -9,6 +9,8 @@
 #include <string>
 
 #include "cellar/catalog/catalog_internal.h"
+#include "cellar/codec/key.h"
+#include "cellar/codec/sealed.h"
 #include "cellar/types/text_io.h"
 #include "proto/descriptor.pb.h"
 
@@ -641,7 +643,8 @@ std::string EncodeNameRecord(const NameRecord& record) {
   return out.SerializeAsString();
 }
 
-Result<NameRecord> DecodeNameRecord(std::string_view bytes) {
+Result<NameRecord> DecodeNameRecord(std::string_view key, std::string_view value) {
+  CELLAR_TRY_ASSIGN(const std::string_view bytes, codec::Unseal(key, value));
   proto::NameRecord in;
   if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return CorruptionError("name record is not readable");
@@ -654,13 +657,21 @@ Result<NameRecord> DecodeNameRecord(std::string_view bytes) {
   return record;
 }
 
-std::string EncodeIdSequence(uint64_t next) {
-  proto::IdSequence out;
-  out.set_next(next);
-  return out.SerializeAsString();
+Status PutNameRecord(std::string_view key, const NameRecord& record, kv::Transaction* transaction) {
+  return transaction->Put(key, codec::Seal(key, EncodeNameRecord(record)));
 }
 
-Result<uint64_t> DecodeIdSequence(std::string_view bytes) {
+std::string IdKey() { return codec::SystemKey("ids"); }
+
+Status PutIdSequence(uint64_t next, kv::Transaction* transaction) {
+  proto::IdSequence out;
+  out.set_next(next);
+  const std::string key = IdKey();
+  return transaction->Put(key, codec::Seal(key, out.SerializeAsString()));
+}
+
+Result<uint64_t> DecodeIdSequence(std::string_view value) {
+  CELLAR_TRY_ASSIGN(const std::string_view bytes, codec::Unseal(IdKey(), value));
   proto::IdSequence in;
   if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || in.next() < 2) {
     return CorruptionError("the sequence of ids is not readable");
@@ -668,7 +679,19 @@ Result<uint64_t> DecodeIdSequence(std::string_view bytes) {
   return in.next();
 }
 
-Result<AnyDescriptor> DecodeAny(std::string_view bytes, uint64_t commit_version) {
+Status PutDescriptor(const TableDescriptor& table, kv::Transaction* transaction) {
+  const std::string key = codec::DescriptorKey(table.id.value);
+  return transaction->Put(key, codec::Seal(key, EncodeTable(table)));
+}
+
+Status PutDescriptor(const NamespaceDescriptor& space, kv::Transaction* transaction) {
+  const std::string key = codec::DescriptorKey(space.id.value);
+  return transaction->Put(key, codec::Seal(key, EncodeNamespace(space)));
+}
+
+Result<AnyDescriptor> DecodeAny(std::string_view key, std::string_view value,
+                                uint64_t commit_version) {
+  CELLAR_TRY_ASSIGN(const std::string_view bytes, codec::Unseal(key, value));
   CELLAR_TRY_ASSIGN(proto::Descriptor message, ParseDescriptor(bytes));
   AnyDescriptor out;
   if (message.has_relation()) {

@@ -50,7 +50,7 @@ class RecordsCheck {
 
   Status ReadDescriptors() {
     return ForEach("desc", [this](std::string_view key, std::string_view value) {
-      Result<AnyDescriptor> object = DecodeAny(value, 0);
+      Result<AnyDescriptor> object = DecodeAny(key, value, 0);
       std::string_view in = key.substr(codec::SystemPrefix("desc").size());
       const Result<uint64_t> place = codec::TakeKeyUint(&in);
       const bool known = place.ok() && codec::DescriptorKey(*place) == key;
@@ -72,17 +72,8 @@ class RecordsCheck {
         return;
       }
       tables_[id] = object->table;
-      greatest_id_ = std::max(greatest_id_, object->table->storage.value);
-      for (const IndexDescriptor& index : object->table->indexes) NoteOid(index.oid);
-      for (const CheckConstraint& check : object->table->checks) NoteOid(check.oid);
-      for (const ForeignKey& foreign : object->table->foreign_keys) NoteOid(foreign.oid);
+      greatest_id_ = std::max(greatest_id_, GreatestIdOf(*object->table));
     });
-  }
-
-  // Oids of indexes and constraints are ids of the same sequence.
-  void NoteOid(uint32_t oid) {
-    if (oid < TableDescriptor::kFirstOid) return;
-    greatest_id_ = std::max<uint64_t>(greatest_id_, oid - TableDescriptor::kFirstOid);
   }
 
   Status ReadNames() {
@@ -91,7 +82,7 @@ class RecordsCheck {
       Result<uint64_t> parent = codec::TakeKeyUint(&in);
       Result<std::string> name =
           parent.ok() ? codec::TakeKeyText(&in) : Result<std::string>(parent.status());
-      Result<NameRecord> record = DecodeNameRecord(value);
+      Result<NameRecord> record = DecodeNameRecord(key, value);
       if (!name.ok() || !in.empty() || !record.ok()) {
         Find(fmt::format("{} does not read", codec::PrintKey(key)));
         return;
@@ -197,16 +188,15 @@ class RecordsCheck {
            [name = name, should = should](kv::Transaction* transaction) {
              const std::string key = codec::NameKey(NamespaceId{name.first}, name.second);
              return should.empty() ? transaction->Delete(key)
-                                   : transaction->Put(key, EncodeNameRecord(should));
+                                   : PutNameRecord(key, should, transaction);
            },
            fmt::format("{} stands for {} now", what, Describe(should))});
     }
   }
 
   Status CheckIds() {
-    const std::string key = codec::SystemKey("ids");
     kv::PinnedValue value;
-    CELLAR_TRY_ASSIGN(bool found, transaction_->Get(key, &value));
+    CELLAR_TRY_ASSIGN(bool found, transaction_->Get(IdKey(), &value));
     Result<uint64_t> next = found ? DecodeIdSequence(value.view())
                                   : Result<uint64_t>(CorruptionError("it is not there"));
     if (next.ok() && *next > greatest_id_) return Status();
@@ -220,8 +210,8 @@ class RecordsCheck {
         {next.ok()
              ? fmt::format("the sequence of ids is at {}, but {} is in use", *next, greatest_id_)
              : fmt::format("the sequence of ids does not read: {}", next.status().message()),
-         [key, least = greatest_id_ + 1](kv::Transaction* transaction) {
-           return transaction->Put(key, EncodeIdSequence(least));
+         [least = greatest_id_ + 1](kv::Transaction* transaction) {
+           return PutIdSequence(least, transaction);
          },
          fmt::format("the sequence of ids goes on from {}", greatest_id_ + 1)});
     return Status();

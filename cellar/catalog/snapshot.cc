@@ -1,14 +1,31 @@
 // Look-ups in an immutable snapshot of the catalog.
 #include <algorithm>
 
-#include "cellar/catalog/snapshot_data.h"
+#include "cellar/catalog/catalog_internal.h"
 #include "cellar/catalog/unreadable.h"
 #include "cellar/catalog/validation.h"
 
 namespace cellar::catalog {
 
+uint64_t GreatestIdOf(const TableDescriptor& table) {
+  uint64_t greatest = std::max(table.id.value, table.storage.value);
+  const auto note = [&greatest](uint32_t oid) {
+    if (oid < TableDescriptor::kFirstOid) return;
+    greatest = std::max<uint64_t>(greatest, oid - TableDescriptor::kFirstOid);
+  };
+  for (const IndexDescriptor& index : table.indexes) note(index.oid);
+  for (const CheckConstraint& check : table.checks) note(check.oid);
+  for (const ForeignKey& foreign : table.foreign_keys) note(foreign.oid);
+  if (table.enumeration != nullptr) {
+    note(table.enumeration->array_oid);
+    for (const EnumLabel& label : table.enumeration->labels) note(label.oid);
+  }
+  return greatest;
+}
+
 void CatalogSnapshot::Data::Set(const NamespacePtr& space) {
   uint64_t id = space->id.value;
+  greatest_id = std::max(greatest_id, id);
   if (const NamespacePtr* old = namespaces.Find(id)) {
     NameInParent name{(*old)->parent.value, (*old)->name};
     const uint64_t* holder = namespace_names.Find(name);
@@ -82,6 +99,7 @@ void CatalogSnapshot::Data::Remove(const TableDescriptor& table) {
 
 void CatalogSnapshot::Data::Set(const TablePtr& table) {
   uint64_t id = table->id.value;
+  greatest_id = std::max(greatest_id, GreatestIdOf(*table));
   if (const TablePtr* old = tables.Find(id)) {
     TablePtr keep = *old;
     Forget(*keep);

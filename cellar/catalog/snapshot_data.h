@@ -52,6 +52,7 @@ struct CatalogSnapshot::Data {
   PersistentMap<uint64_t, std::string> unreadable;
   PersistentMap<NameInParent, UnreadableName> unreadable_names;
   uint64_t generation = 0;
+  uint64_t greatest_id = 1;  // of all that were ever in it
 
   // Replaces the object of this id, whatever its state.
   void Set(const NamespacePtr& space);

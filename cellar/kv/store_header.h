@@ -11,8 +11,9 @@
 
 namespace cellar::kv {
 
-// The newest format that this program reads and the one it writes.
-inline constexpr uint32_t kStoreFormatVersion = 1;
+// The newest format that this program reads and the one it writes. A store of format 1 becomes one
+// of format 2 when it is opened for writing.
+inline constexpr uint32_t kStoreFormatVersion = 2;
 // Sorts below all other keys that Cellar writes, but for other system records.
 inline constexpr std::string_view kStoreHeaderKey{"\0store-", 7};
 

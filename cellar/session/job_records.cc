@@ -3,6 +3,7 @@
 #include <set>
 
 #include "cellar/codec/key.h"
+#include "cellar/codec/sealed.h"
 #include "cellar/kv/engine.h"
 #include "cellar/session/jobs.h"
 #include "proto/job.pb.h"
@@ -18,8 +19,13 @@ std::string ProgressKey(uint64_t id, uint32_t number) {
 // Smaller than those of progress.
 std::string CancelKey(uint64_t id) { return codec::SystemKey("job", {id, 0}); }
 
+Status PutSealed(std::string_view key, std::string_view content, kv::Transaction* transaction) {
+  return transaction->Put(key, codec::Seal(key, content));
+}
+
 // Adds a record to those of smaller keys.
-Status AddRecord(std::string_view bytes, std::vector<Job>* jobs) {
+Status AddRecord(std::string_view key, std::string_view value, std::vector<Job>* jobs) {
+  CELLAR_TRY_ASSIGN(const std::string_view bytes, codec::Unseal(key, value));
   CELLAR_TRY_ASSIGN(Job read, DecodeJob(bytes));
   const bool asks = read.kind == JobKind::kCancelRequest;
   if (read.kind != JobKind::kProgress && !asks) {
@@ -66,7 +72,7 @@ Result<std::vector<Job>> ReadRecords(kv::Transaction* reader, const codec::KeyRa
     for (size_t i = 0; i < block.size(); ++i) {
       const uint64_t id = JobOf(block.key(i));
       if (unreadable != nullptr && unreadable->contains(id)) continue;
-      Status status = AddRecord(block.value(i), &jobs);
+      Status status = AddRecord(block.key(i), block.value(i), &jobs);
       if (unreadable == nullptr || status.code() != Code::kCorruption) {
         CELLAR_TRY(std::move(status));
         continue;
@@ -92,14 +98,14 @@ Status PutJob(const Job& job, kv::Transaction* transaction) {
     CELLAR_TRY(transaction->Delete(ProgressKey(job.id, number)));
   }
   if (job.ended()) CELLAR_TRY(transaction->Delete(CancelKey(job.id)));
-  return transaction->Put(JobKey(job.id), EncodeJob(job));
+  return PutSealed(JobKey(job.id), EncodeJob(job), transaction);
 }
 
 Status PutCancelRequest(uint64_t id, kv::Transaction* transaction) {
   Job record;
   record.id = id;
   record.kind = JobKind::kCancelRequest;
-  return transaction->Put(CancelKey(id), EncodeJob(record));
+  return PutSealed(CancelKey(id), EncodeJob(record), transaction);
 }
 
 Status EraseJob(uint64_t id, kv::Transaction* transaction) {
@@ -118,7 +124,7 @@ Status PutProgress(Job* job, kv::Transaction* transaction) {
   record.copy_rows = job->copy_rows;
   record.progress_records = ++job->progress_records;
   record.attempts = job->attempts;
-  return transaction->Put(ProgressKey(job->id, job->progress_records), EncodeJob(record));
+  return PutSealed(ProgressKey(job->id, job->progress_records), EncodeJob(record), transaction);
 }
 
 std::string EncodeJob(const Job& job) {

@@ -47,7 +47,7 @@ Result<Job> Ddl::NewJob(const catalog::TableDescriptor& table) {
 
 Status Ddl::StartJobs(std::span<const Job> jobs) {
   for (const Job& job : jobs) {
-    CELLAR_TRY(s_.transaction->kv->Put(JobKey(job.id), EncodeJob(job)));
+    CELLAR_TRY(PutJob(job, s_.transaction->kv.get()));
   }
   CELLAR_TRY(s_.Commit(sink_));
   JobService* service = JobService::Of(s_.db);
@@ -179,6 +179,8 @@ Status Ddl::ReindexTables(std::span<const catalog::TablePtr> tables,
         jobs.push_back(std::move(job));
         continue;
       }
+      // Or entries would be left of an index that is dropped meanwhile.
+      CELLAR_TRY(catalog::RequireCurrent(*table, s_.transaction->kv.get()));
       CELLAR_TRY(s_.transaction->access->ClearIndex(*table, index.id));
       CELLAR_TRY(s_.transaction->access->BuildIndex(table, index.id));
     }

@@ -7,6 +7,7 @@
 #include "cellar/base/sqlstate.h"
 #include "cellar/catalog/unreadable.h"
 #include "cellar/codec/key.h"
+#include "cellar/codec/sealed.h"
 
 namespace cellar::session {
 namespace {
@@ -178,7 +179,8 @@ bool DecodeSecond(std::string_view bytes, Role* role) {
   });
 }
 
-Result<Role> Decode(std::string_view name, std::string_view bytes) {
+Result<Role> Decode(std::string_view name, std::string_view key, std::string_view value) {
+  CELLAR_TRY_ASSIGN(const std::string_view bytes, codec::Unseal(key, value));
   Role role;
   role.name = name;
   const bool first = bytes.substr(0, 2) == "1 ";
@@ -339,8 +341,9 @@ Result<std::shared_ptr<RoleSet>> RoleStore::Read(kv::Transaction* transaction) {
       std::string_view key = block.key(i).substr(prefix.size());
       CELLAR_TRY_ASSIGN(std::string name, codec::TakeKeyText(&key));
       if (name.empty()) {
+        const Result<std::string_view> record = codec::Unseal(block.key(i), block.value(i));
         const bool reads =
-            EachLine(block.value(i), [&](std::string_view word, std::string_view line) {
+            record.ok() && EachLine(*record, [&](std::string_view word, std::string_view line) {
               if (word == "version") return TakeNumber(&line, &roles->version);
               if (word == "next") {
                 uint32_t next = 0;
@@ -353,7 +356,7 @@ Result<std::shared_ptr<RoleSet>> RoleStore::Read(kv::Transaction* transaction) {
         if (!reads) roles->unreadable.insert("");
         continue;
       }
-      Result<Role> decoded = Decode(name, block.value(i));
+      Result<Role> decoded = Decode(name, block.key(i), block.value(i));
       if (!decoded.ok()) {
         roles->unreadable.insert(std::move(name));
         continue;
@@ -402,7 +405,8 @@ Status RoleStore::Write(const Role& role, std::string_view old_name, kv::Transac
   if (!old_name.empty() && old_name != role.name) {
     CELLAR_TRY(transaction->Delete(RecordKey(old_name)));
   }
-  return transaction->Put(RecordKey(role.name), Encode(role));
+  const std::string key = RecordKey(role.name);
+  return transaction->Put(key, codec::Seal(key, Encode(role)));
 }
 
 Status RoleStore::Erase(const Role& role, kv::Transaction* transaction) {
@@ -426,7 +430,8 @@ Status RoleStore::WriteShared(const RoleSet& roles, kv::Transaction* transaction
   }
   std::string record = fmt::format("2\nversion {}\nnext {}\n", roles.version, roles.next_oid);
   EncodeSettings(roles.shared_settings, &record);
-  return transaction->Put(RecordKey(""), record);
+  const std::string key = RecordKey("");
+  return transaction->Put(key, codec::Seal(key, record));
 }
 
 std::optional<Role> RoleStore::Find(std::string_view name) const {

@@ -4,6 +4,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
+#include "cellar/codec/sealed.h"
 #include "cellar/session/session_internal.h"
 
 namespace cellar::session {
@@ -72,10 +73,14 @@ Status SequenceCache::Load(const catalog::TableDescriptor& sequence, State* stat
   options.read_only = true;
   std::unique_ptr<kv::Transaction> reader = engine_->Begin(options);
   kv::PinnedValue value;
-  CELLAR_TRY_ASSIGN(bool found, reader->Get(SequenceRecordKey(sequence.storage_id()), &value));
+  const std::string key = SequenceRecordKey(sequence.storage_id());
+  CELLAR_TRY_ASSIGN(bool found, reader->Get(key, &value));
   state->last = sequence.sequence.start;
   state->called = false;
-  if (found) CELLAR_TRY(Decode(value.view(), &state->last, &state->called));
+  if (found) {
+    CELLAR_TRY_ASSIGN(const std::string_view record, codec::Unseal(key, value.view()));
+    CELLAR_TRY(Decode(record, &state->last, &state->called));
+  }
   state->left = 0;
   state->loaded = true;
   return Status();
@@ -83,9 +88,10 @@ Status SequenceCache::Load(const catalog::TableDescriptor& sequence, State* stat
 
 Status SequenceCache::Store(const catalog::TableDescriptor& sequence, int64_t value, bool called) {
   Status status;
+  const std::string key = SequenceRecordKey(sequence.storage_id());
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     std::unique_ptr<kv::Transaction> writer = engine_->Begin();
-    CELLAR_TRY(writer->Put(SequenceRecordKey(sequence.storage_id()), Encode(value, called)));
+    CELLAR_TRY(writer->Put(key, codec::Seal(key, Encode(value, called))));
     status = writer->Commit().status();
     if (status.code() != Code::kConflict) return status;
   }

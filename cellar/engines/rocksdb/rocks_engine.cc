@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 // so that a store whose making was interrupted can be told too.
 constexpr std::string_view kMarkerFile = "CELLAR";
 constexpr std::string_view kMarkerText = "Cellar store, format ";
+constexpr std::string_view kBeingMade = ", being made";
 constexpr std::string_view kLockFile = "cellar.lock";
 constexpr std::string_view kHowToGoOn =
     "Restore a backup, or open the store with --accept-log-damage to go on without what is lost.";
@@ -103,9 +104,11 @@ Status SyncDirectory(const std::string& directory) {
   return {};
 }
 
-Status WriteMarker(const std::string& directory) {
+// `made`: the store has its header and the record of its log's end, and never loses them again.
+Status WriteMarker(const std::string& directory, bool made) {
   const std::string path = fmt::format("{}/{}", directory, kMarkerFile), fresh = path + ".new";
-  const std::string text = fmt::format("{}{}\n", kMarkerText, kv::kStoreFormatVersion);
+  const std::string text =
+      fmt::format("{}{}{}\n", kMarkerText, kv::kStoreFormatVersion, made ? "" : kBeingMade);
   {
     const File file(fresh, O_WRONLY | O_CREAT | O_TRUNC);
     if (file.fd() < 0 ||
@@ -120,30 +123,64 @@ Status WriteMarker(const std::string& directory) {
   return SyncDirectory(directory);
 }
 
-// Whether there is a marker; an error if it is of a newer format, or no marker at all.
-Result<bool> ReadMarker(const std::string& directory) {
+struct Marker {
+  uint32_t format = 0;  // 0: there is none
+  bool being_made = false;
+
+  // From format 2 on a store that was made whole has a header and `log_end`.
+  bool made_whole() const { return format >= 2 && !being_made; }
+};
+
+// Errors: it is of a newer format, or no marker at all.
+Result<Marker> ReadMarker(const std::string& directory) {
   const File file(fmt::format("{}/{}", directory, kMarkerFile), O_RDONLY);
   if (file.fd() < 0) {
-    if (errno == ENOENT) return false;
+    if (errno == ENOENT) return Marker();
     return IoError("could not read the marker file of the store", errno);
   }
   char text[64];
   const ssize_t size = ::read(file.fd(), text, sizeof(text));
   std::string_view content(text, size > 0 ? static_cast<size_t>(size) : 0);
-  uint32_t version = 0;
+  Marker marker;
   if (content.starts_with(kMarkerText)) {
     content.remove_prefix(kMarkerText.size());
-    std::from_chars(content.data(), content.data() + content.size(), version);
+    const char* end = content.data() + content.size();
+    const char* rest = std::from_chars(content.data(), end, marker.format).ptr;
+    content = std::string_view(rest, static_cast<size_t>(end - rest));
+    if (marker.format > kv::kStoreFormatVersion) return kv::NewerStoreFormat(marker.format);
+    marker.being_made = content == std::string(kBeingMade) + "\n";
+    if (!marker.being_made && content != "\n") marker.format = 0;
   }
-  if (version == 0) return NotAStore(directory, "its marker file holds something else");
-  if (version > kv::kStoreFormatVersion) return kv::NewerStoreFormat(version);
-  return true;
+  if (marker.format == 0) return NotAStore(directory, "its marker file holds something else");
+  return marker;
 }
 
 struct DirectoryState {
-  bool has_marker = false;
+  Marker marker;
   bool has_database = false;  // RocksDB's
+  bool has_data_files = false;
+
+  bool has_marker() const { return marker.format != 0; }
 };
+
+// A table or a log of RocksDB.
+Result<bool> HasDataFiles(const std::string& directory) {
+  std::error_code error;
+  fs::directory_iterator entries(directory, error);
+  if (error) return IoError(fmt::format("could not read \"{}\"", directory), error.value());
+  for (const fs::directory_entry& entry : entries) {
+    const std::string extension = entry.path().extension();
+    if (extension == ".sst" || extension == ".log") return true;
+  }
+  return false;
+}
+
+Status Lost(const std::string& directory, std::string_view what, std::string_view hint) {
+  return SqlError(Code::kCorruption, sqlstate::kDataCorrupted, "store \"{}\" has lost {}",
+                  directory, what)
+      .WithHint(std::string(hint));
+}
+constexpr std::string_view kRestore = "Restore a backup.";
 
 // Makes the directory if need be, and refuses one that is something else.
 Result<DirectoryState> PrepareDirectory(const RocksOptions& options) {
@@ -163,9 +200,15 @@ Result<DirectoryState> PrepareDirectory(const RocksOptions& options) {
     return state;
   }
   if (!fs::is_directory(status)) return NotAStore(directory, "it is not a directory");
-  CELLAR_TRY_ASSIGN(state.has_marker, ReadMarker(directory));
+  CELLAR_TRY_ASSIGN(state.marker, ReadMarker(directory));
   state.has_database = fs::exists(directory + "/CURRENT", error);
-  if (state.has_marker || state.has_database) return state;
+  if (state.has_database) return state;
+  if (state.has_marker()) {
+    // RocksDB would begin anew, and delete what it does not know.
+    CELLAR_TRY_ASSIGN(const bool any, HasDataFiles(directory));
+    if (any || state.marker.made_whole()) return Lost(directory, "its file CURRENT", kRestore);
+    return state;
+  }
   fs::directory_iterator entries(directory, error);
   if (error) return IoError(fmt::format("could not read \"{}\"", directory), error.value());
   for (const fs::directory_entry& entry : entries) {
@@ -230,10 +273,20 @@ Result<std::optional<LogEnd>> CheckBeforeOpening(const RocksOptions& options,
       end = std::optional<LogEnd>();
     }
   }
-  if (state.has_marker && extent.last_sequence == 0 && (!*end || (*end)->change == 0)) return end;
+  const auto needs_end = [&](bool needed) -> Status {
+    if (options.read_only || !needed || *end) return {};
+    const std::string what = fmt::format("its file {}, and perhaps commits with it", kLogEndFile);
+    if (!options.accept_log_damage) return Lost(options.directory, what, kHowToGoOn);
+    if (options.lost) {
+      options.lost(fmt::format("store \"{}\" has lost {}", options.directory, what));
+    }
+    return {};
+  };
+  CELLAR_TRY(needs_end(state.marker.made_whole()));
+  if (state.has_marker() && extent.last_sequence == 0 && (!*end || (*end)->change == 0)) return end;
   Result<OpenedStorage> looked = OpenRocksStorage(options, /*create=*/false, /*read_only=*/true);
   if (!looked.ok()) {
-    if (!state.has_marker) return NotAStore(options.directory, "its files are not ours");
+    if (!state.has_marker()) return NotAStore(options.directory, "its files are not ours");
     // A log that RocksDB knows of, and misses.
     if (looked.status().code() == Code::kCorruption && !options.accept_log_damage &&
         looked.status().message().find("WAL") != std::string::npos) {
@@ -241,9 +294,10 @@ Result<std::optional<LogEnd>> CheckBeforeOpening(const RocksOptions& options,
     }
     return looked.status();
   }
-  if (looked->header == nullptr && !state.has_marker) {
+  if (looked->header == nullptr && !state.has_marker()) {
     return NotAStore(options.directory, "it is some other RocksDB database");
   }
+  CELLAR_TRY(needs_end(!state.has_marker() && looked->header->format_version >= 2));
   CELLAR_TRY(CheckRecovery(options, looked->last_sequence, extent, *end));
   return end;
 }
@@ -287,21 +341,28 @@ Result<std::unique_ptr<kv::Engine>> OpenRocksEngine(const RocksOptions& options)
     return SqlError(Code::kNotFound, sqlstate::kUndefinedFile, "store \"{}\" does not exist",
                     options.directory);
   }
-  if (!state.has_marker && !options.read_only) CELLAR_TRY(WriteMarker(options.directory));
+  if (!state.has_marker() && !options.read_only) {
+    CELLAR_TRY(WriteMarker(options.directory, /*made=*/false));
+  }
   CELLAR_TRY_ASSIGN(OpenedStorage opened,
                     OpenRocksStorage(options, /*create=*/!state.has_database, options.read_only));
   if (opened.header == nullptr) {
-    if (!opened.empty || options.read_only) {
-      return SqlError(Code::kCorruption, sqlstate::kDataCorrupted,
-                      "store \"{}\" has lost its header record", options.directory);
+    // It may have been in a log that is gone.
+    const bool must_have = state.marker.made_whole() && !options.accept_log_damage;
+    if (!opened.empty || options.read_only || must_have) {
+      return Lost(options.directory, "its header record", kRestore);
     }
     CELLAR_TRY_ASSIGN(const kv::StoreHeader header, NewHeader());
     CELLAR_TRY(WriteStoreHeader(opened.storage.get(), header));
     CELLAR_TRY(SyncDirectory(options.directory));
+  } else if (!options.read_only && opened.header->format_version < kv::kStoreFormatVersion) {
+    opened.header->format_version = kv::kStoreFormatVersion;
+    CELLAR_TRY(WriteStoreHeader(opened.storage.get(), *opened.header));
   }
   if (!options.read_only) {
     CELLAR_TRY(KeepLogEnd(opened.storage.get(), end ? end->generation : 0));
     if (!end) CELLAR_TRY(SyncDirectory(options.directory));
+    if (!state.marker.made_whole()) CELLAR_TRY(WriteMarker(options.directory, /*made=*/true));
   }
   return std::unique_ptr<kv::Engine>(
       std::make_unique<RocksEngine>(std::move(opened.storage), std::move(lock)));
