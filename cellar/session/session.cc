@@ -463,12 +463,24 @@ Status Session::Impl::StartPortal(Portal* portal) {
   Prepared& prepared = *portal->prepared;
   CELLAR_TRY(EnsurePlan(&prepared));
   CELLAR_TRY(CheckPrepared(&prepared));
-  const sql::Plan& plan = *prepared.plan;
   const bool alone = statement->commits_by_itself && !in_block && transaction == nullptr;
-  CELLAR_TRY(EnsureTransaction(alone && plan.read_only && !plan.locks_rows));
+  CELLAR_TRY(EnsureTransaction(alone && prepared.plan->read_only && !prepared.plan->locks_rows));
   CELLAR_TRY(RefreshStatementSnapshot());
-  if (!plan.read_only) CELLAR_TRY(CheckWritable(prepared.statement->tag));
-  if (in_block || !plan.read_only) CELLAR_TRY(RequireTables(plan));
+  if (!prepared.plan->read_only) CELLAR_TRY(CheckWritable(prepared.statement->tag));
+  if (in_block || !prepared.plan->read_only) {
+    Status status = RequireTables(*prepared.plan);
+    if (status.code() == Code::kConflict && prepared.plan->read_only) {
+      // A relation has changed since the snapshot that is read, which has it as it was.
+      CELLAR_TRY_ASSIGN(const bool again, TakeCatalogOfSnapshot());
+      if (again) {
+        CELLAR_TRY(EnsurePlan(&prepared));
+        CELLAR_TRY(CheckPrepared(&prepared));
+        status = RequireTables(*prepared.plan);
+      }
+    }
+    CELLAR_TRY(std::move(status));
+  }
+  const sql::Plan& plan = *prepared.plan;
   SetUpContext(&portal->context);
   portal->context.parameters = portal->parameters;
   portal->catalog = CurrentCatalog();

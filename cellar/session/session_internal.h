@@ -226,6 +226,8 @@ struct TransactionState {
   std::unique_ptr<kv::Transaction> kv;
   std::unique_ptr<table::Access> access;
   std::unique_ptr<catalog::CatalogEditor> editor;
+  // What the snapshot holds, once a relation was met that is otherwise by now.
+  catalog::SnapshotPtr catalog;
   int64_t start_micros = 0;
   bool read_only = false;
   // Descriptors that are conditions of the commit: table id and commit version.
@@ -349,6 +351,14 @@ struct Session::Impl : public sql::SessionFunctions,
   catalog::SnapshotPtr CurrentCatalog();
   catalog::CatalogEditor& Editor();
   Status RequireTables(const sql::Plan& plan);
+  // The descriptor must be that of what is read, and for `writes` stay so until the commit. Error:
+  // 40001.
+  Status RequireTable(const catalog::TableDescriptor& table, bool writes);
+  // Whether this transaction may go on reading what was there when it began, whatever has changed.
+  bool ReadsOnlyItsSnapshot();
+  // From here on it is planned by the catalog that the snapshot holds. False: nothing has changed.
+  // Cost: a scan of all descriptors.
+  Result<bool> TakeCatalogOfSnapshot();
   // After the first rows of an execution were read: tables are still as the plan knows them, so the
   // snapshot that was read does not lie behind a change. Else 40001. Only commits that write check
   // that by themselves.

@@ -242,7 +242,7 @@ Status StatisticsService::Gather(const catalog::TablePtr& table,
   for (bool checked = false;; checked = true) {
     const Result<bool> more = reader->Next(&batch);
     // Behind a change of the table what was met says nothing.
-    if (!more.ok() || !checked) CELLAR_TRY(CheckStillCurrent(*table, reading.get()));
+    if (!more.ok() || !checked) CELLAR_TRY(CheckStillCurrent(*table, reading.get(), nullptr));
     CELLAR_TRY(more.status());
     if (!*more) break;
     places.resize(batch.size());

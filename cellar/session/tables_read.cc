@@ -177,7 +177,7 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
       access.set_limits(s.db->quotas->Active());
       Status found = FindRows(&access, spec, batch, s.settings.hot().work_mem_bytes, rows);
       // First: behind a change of the table what was met says nothing.
-      CELLAR_TRY(CheckStillCurrent(*known->table, transaction.get()));
+      CELLAR_TRY(CheckStillCurrent(*known->table, transaction.get(), nullptr));
       return found;
     }
     CELLAR_TRY(s.EnsureTransaction(false));
@@ -195,7 +195,7 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
       found = FindRows(&access, spec, batch, s.settings.hot().work_mem_bytes, rows);
     }
     if (found.code() == Code::kConflict) return found;
-    CELLAR_TRY(CheckStillCurrent(*known->table, s.transaction->kv.get()));
+    CELLAR_TRY(CheckStillCurrent(*known->table, s.transaction->kv.get(), nullptr));
     CELLAR_TRY(std::move(found));
     return lease.alone() ? s.Commit(nullptr) : Status();
   };
@@ -558,7 +558,7 @@ Result<const RowSet*> ScannerImpl::DoNext() {
     Session::Impl& s = *lease_->s;
     if (next.status().code() != Code::kConflict && s.transaction != nullptr) {
       // Behind a change of the table what was met says nothing.
-      Status current = CheckStillCurrent(*table_, s.transaction->kv.get());
+      Status current = CheckStillCurrent(*table_, s.transaction->kv.get(), nullptr);
       if (!current.ok()) next = std::move(current);
     }
     reader_.reset();
@@ -594,7 +594,7 @@ Result<const RowSet*> ScannerImpl::Read() {
     if (reader_ != nullptr) {
       CELLAR_TRY_ASSIGN(more, reader_->Next(&batch_));
       if (!checked_) {
-        CELLAR_TRY(CheckStillCurrent(*table_, s.transaction->kv.get()));
+        CELLAR_TRY(CheckStillCurrent(*table_, s.transaction->kv.get(), nullptr));
         checked_ = true;
       }
     }

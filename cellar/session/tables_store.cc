@@ -153,9 +153,7 @@ Status Worker::Use(const KnownTable& known, bool writes) {
   if (writes) CELLAR_TRY(s->CheckWritable("writes"));
   if (!writes && !s->in_block) return Status();
   if (known.table->commit_version == catalog::kUncommitted) return Status();
-  if (!s->transaction->required.emplace(known.table->id.value, known.table->commit_version).second)
-    return Status();
-  return catalog::RequireCurrent(*known.table, s->transaction->kv.get());
+  return s->RequireTable(*known.table, writes);
 }
 
 // ---- Lease ----

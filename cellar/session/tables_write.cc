@@ -604,7 +604,7 @@ Status TableImpl::Write(const CallOptions& call, CallKind kind, WriteResult* res
     // Nothing will be committed that checks it: what was read may lie behind a change of the table,
     // or of another one that its plans name.
     if (changed.ok() ? !result->applied : changed.code() != Code::kConflict) {
-      CELLAR_TRY(CheckStillCurrent(*known->table, s.transaction->kv.get()));
+      CELLAR_TRY(CheckStillCurrent(*known->table, s.transaction->kv.get(), nullptr));
       for (const auto& [table, version] : s.transaction->required)
         CELLAR_TRY(s.transaction->kv->Require(codec::DescriptorKey(table), version));
     }

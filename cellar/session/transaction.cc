@@ -62,6 +62,7 @@ Status Session::Impl::EnsureTransaction(bool read_only_autocommit) {
 catalog::SnapshotPtr Session::Impl::CurrentCatalog() {
   if (transaction != nullptr && transaction->editor != nullptr)
     return transaction->editor->snapshot();
+  if (transaction != nullptr && transaction->catalog != nullptr) return transaction->catalog;
   return db->catalog->Current();
 }
 
@@ -77,14 +78,40 @@ Status Session::Impl::RequireTables(const sql::Plan& plan) {
   for (const catalog::TablePtr& table : plan.tables) {
     // A table of this very transaction is guarded by the editor's own reads.
     if (table->commit_version == catalog::kUncommitted) continue;
-    if (!transaction->required.emplace(table->id.value, table->commit_version).second) continue;
     if (transaction->editor != nullptr &&
         db->catalog->Current()->GetTable(table->id).get() != table.get()) {
       continue;
     }
-    CELLAR_TRY(catalog::RequireCurrent(*table, transaction->kv.get()));
+    CELLAR_TRY(RequireTable(*table, !plan.read_only || plan.locks_rows));
   }
   return Status();
+}
+
+bool Session::Impl::ReadsOnlyItsSnapshot() {
+  return transaction != nullptr && transaction->editor == nullptr &&
+         (transaction->read_only || settings.hot().isolation == "repeatable read");
+}
+
+Status Session::Impl::RequireTable(const catalog::TableDescriptor& table, bool writes) {
+  const std::pair<uint64_t, uint64_t> condition(table.id.value, table.commit_version);
+  // Once something has changed, a write is told so before its commit is.
+  const bool changed = transaction->catalog != nullptr;
+  if (transaction->required.contains(condition) && !(writes && changed)) return Status();
+  // The catalog that the snapshot holds says what the snapshot holds.
+  const bool reads_snapshot = !writes && ReadsOnlyItsSnapshot();
+  if (reads_snapshot && changed) return Status();
+  Status status = catalog::RequireCurrent(table, transaction->kv.get());
+  if (status.ok()) transaction->required.insert(condition);
+  if (status.code() != Code::kConflict || !reads_snapshot) return status;
+  CELLAR_TRY_ASSIGN(const bool describes,
+                    catalog::DescribesSnapshot(table, transaction->kv.get(), nullptr));
+  return describes ? Status() : status;
+}
+
+Result<bool> Session::Impl::TakeCatalogOfSnapshot() {
+  if (!ReadsOnlyItsSnapshot() || transaction->catalog != nullptr) return false;
+  CELLAR_TRY_ASSIGN(transaction->catalog, catalog::ReadCatalog(transaction->kv.get()));
+  return true;
 }
 
 Status Session::Impl::CheckStillCurrent(Portal* portal) {
@@ -96,7 +123,9 @@ Status Session::Impl::CheckStillCurrent(Portal* portal) {
         db->catalog->Current()->GetTable(table->id).get() != table.get()) {
       continue;
     }
-    CELLAR_TRY(session::CheckStillCurrent(*table, transaction->kv.get()));
+    // Once rows were read the statement has its view.
+    CELLAR_TRY(
+        session::CheckStillCurrent(*table, transaction->kv.get(), portal->statement->view.get()));
   }
   return Status();
 }
