@@ -29,6 +29,7 @@
 #include "cellar/table/split_scan.h"
 #include "cellar/table/usage.h"
 #include "cellar/table/writer.h"
+#include "cellar/types/stored_value.h"
 
 namespace cellar::table {
 namespace {
@@ -169,13 +170,17 @@ class Checker {
   }
 
  private:
-  void Find(const IndexCodec& index, std::string text) {
+  void FindAbout(const IndexCodec& index, CheckFinding::About about, std::string text) {
     const std::string& name = index.index->name;
     if (++found_[name] > kMaxFindingsPerIndex) return;
     std::string where = index.primary
                             ? fmt::format("table {}: ", compiled_.table().name)
                             : fmt::format("index {} of table {}: ", name, compiled_.table().name);
-    findings_->push_back({compiled_.table().name, name, where + text});
+    findings_->push_back({compiled_.table().name, name, where + text, about});
+  }
+  void Find(const IndexCodec& index, std::string text) {
+    using enum CheckFinding::About;
+    FindAbout(index, index.primary ? kRows : kOther, std::move(text));
   }
 
   // Calls visit(block) for all pairs of a range.
@@ -326,9 +331,23 @@ class Checker {
     }
   }
 
+  // Could the values have been stored?
+  void CheckValues() {
+    for (size_t i = 0; i < compiled_.living().size(); ++i) {
+      const catalog::ColumnDescriptor& column = compiled_.living_column(i);
+      for (size_t row = 0; row < batch_.size(); ++row) {
+        const Status status = CheckStoredValue(batch_.column(i).Get(row), column.type);
+        if (status.ok()) continue;
+        Find(compiled_.primary(), fmt::format("column {} of row ({}) is damaged: {}", column.name,
+                                              DescribeRef(RefOf(row)), status.message()));
+      }
+    }
+  }
+
   // The rows of batch_ and their entries.
   Status CheckBatch() {
     CheckNulls();
+    CheckValues();
     const Status computed = indexed_.Compute(compiled_, batch_);
     if (computed.code() == Code::kInvalid || computed.code() == Code::kCorruption) {
       // A value that no statement could have stored.
@@ -493,7 +512,8 @@ class Checker {
     std::vector<size_t> entries;
     for (size_t i = 0; i < row_keys.size(); ++i) {
       if (!found[i]) {
-        Find(index, fmt::format("entry without a row, key {}", codec::PrintKey(entry_keys[i])));
+        FindAbout(index, CheckFinding::About::kLoneEntry,
+                  fmt::format("entry without a row, key {}", codec::PrintKey(entry_keys[i])));
         continue;
       }
       keys.push_back(row_keys[i]);
@@ -554,8 +574,8 @@ class Checker {
   Status CheckGap(const codec::KeyRange& gap, std::string_view owner) {
     CELLAR_TRY_ASSIGN(std::optional<std::string> first, FirstKey(context_->transaction, gap));
     if (!first) return Status();
-    Find(compiled_.primary(),
-         fmt::format("keys of no {}, the first is {}", owner, codec::PrintKey(*first)));
+    FindAbout(compiled_.primary(), CheckFinding::About::kOther,
+              fmt::format("keys of no {}, the first is {}", owner, codec::PrintKey(*first)));
     return Status();
   }
 
@@ -730,32 +750,111 @@ Status CheckTable(const TablePtr& table, kv::Transaction* transaction, const Che
 
 }  // namespace
 
+namespace {
+
+// Could the value be that of a row, a page, or a part of them? Entries of secondary indexes hold
+// nothing, or a ROW of row format 0 (docs/formats/row.md).
+bool MayBeRow(std::string_view value) {
+  if (value.empty()) return false;
+  constexpr unsigned char kKindBits = 0x3F, kRow = 1;
+  const bool row = (static_cast<unsigned char>(value[0]) & kKindBits) == kRow;
+  return !row || value.size() < 2 || value[1] != 0;
+}
+
+// Removes the keys of a range that no index owns, unless one of them could be a row: then what has
+// lost them is their owner.
+Status RemoveStrayKeys(const CompiledTable& compiled, const codec::KeyRange& gap,
+                       AccessContext* context, RepairReport* report) {
+  const IndexId primary = compiled.primary().index->id;
+  codec::KeyRange rows =
+      codec::PrefixRange(codec::TablePrefix(compiled.table().storage_id(), IndexId{primary.value}));
+  rows.end =
+      codec::PrefixRange(codec::TablePrefix(compiled.table().storage_id(),
+                                            IndexId{primary.value + codec::kIndexIdsOfPrimary - 1}))
+          .end;
+  kv::ScanOptions options;
+  options.mode = kv::ReadMode::kSnapshot;
+  options.fill_cache = false;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
+                    context->transaction->Scan(gap.start, gap.end, options));
+  std::string first, row;
+  uint64_t keys = 0;
+  kv::Block block;
+  while (row.empty()) {
+    CELLAR_TRY(context->CheckCancel());
+    CELLAR_TRY_ASSIGN(const bool more, cursor->NextBlock(&block));
+    if (!more) break;
+    for (size_t i = 0; i < block.size() && row.empty(); ++i) {
+      const std::string_view key = block.key(i);
+      if (keys++ == 0) first = key;
+      const bool beside_rows = key >= rows.start && key < rows.end;
+      if (beside_rows || MayBeRow(block.value(i))) row = key;
+    }
+  }
+  if (keys == 0) return Status();
+  if (!row.empty()) {
+    report->left.push_back(
+        fmt::format("table {}: keys of no index, the first is {}; not removed, {} may be a row",
+                    compiled.table().name, codec::PrintKey(first), codec::PrintKey(row)));
+    return Status();
+  }
+  CELLAR_TRY(context->transaction->DeleteRange(gap.start, gap.end));
+  report->done.push_back(fmt::format("table {}: removed {} keys of no index, the first was {}",
+                                     compiled.table().name, keys, codec::PrintKey(first)));
+  return Status();
+}
+
+}  // namespace
+
 Status RepairTable(const TablePtr& table, kv::Transaction* transaction, const CheckOptions& options,
                    RepairReport* report) {
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table));
-  for (const codec::KeyRange& gap : UnownedRanges(*compiled, options.of_jobs)) {
-    CELLAR_TRY_ASSIGN(std::optional<std::string> first, FirstKey(transaction, gap));
-    if (!first) continue;
-    CELLAR_TRY(transaction->DeleteRange(gap.start, gap.end));
-    report->done.push_back(fmt::format("table {}: removed keys of no index, the first was {}",
-                                       table->name, codec::PrintKey(*first)));
-  }
   std::vector<CheckFinding> findings;
   uint64_t rows = 0, unread_pages = 0;
   CELLAR_TRY(CheckTable(table, transaction, options, &rows, &unread_pages, &findings));
   AccessContext context;
   context.transaction = transaction;
   context.cancel = options.cancel;
+  bool rows_certain = true;
   std::set<std::string> damaged;
   for (const CheckFinding& finding : findings) {
-    if (finding.index == compiled->primary().index->name) {
+    if (finding.about == CheckFinding::About::kRows) {
       report->left.push_back(finding.text);
-    } else {
+      rows_certain = false;
+    } else if (finding.index != compiled->primary().index->name) {
       damaged.insert(finding.index);
+    }
+  }
+  if (rows_certain) {
+    for (const codec::KeyRange& gap : UnownedRanges(*compiled, options.of_jobs)) {
+      CELLAR_TRY(RemoveStrayKeys(*compiled, gap, &context, report));
+    }
+    for (const codec::KeyRange& gap : RangesOfNoColumn(*compiled)) {
+      CELLAR_TRY_ASSIGN(const std::optional<std::string> first, FirstKey(transaction, gap));
+      if (!first) continue;
+      report->left.push_back(fmt::format(
+          "table {}: keys of no column, the first is {}; not removed, they may be of rows",
+          table->name, codec::PrintKey(*first)));
     }
   }
   for (const IndexCodec& index : compiled->indexes()) {
     if (index.primary || damaged.count(index.index->name) == 0) continue;
+    if (!rows_certain) {
+      for (const CheckFinding& finding : findings) {
+        if (finding.index == index.index->name) report->left.push_back(finding.text);
+      }
+      report->left.push_back(
+          fmt::format("index {} of table {}: not rebuilt, it may hold what the table's rows have "
+                      "lost",
+                      index.index->name, table->name));
+      continue;
+    }
+    for (const CheckFinding& finding : findings) {
+      const bool lone = finding.about == CheckFinding::About::kLoneEntry;
+      if (lone && finding.index == index.index->name) {
+        report->done.push_back(finding.text + ": dropped, with what it told of that row");
+      }
+    }
     CELLAR_TRY(RebuildIndex(table, *index.index, &context, report));
   }
   int64_t greatest = 0;
@@ -770,6 +869,11 @@ Status RepairTable(const TablePtr& table, kv::Transaction* transaction, const Ch
     report->left.push_back(
         fmt::format("table {}: not counted, {} of its pages {} not read, and {} rows are elsewhere",
                     table->name, unread_pages, unread_pages == 1 ? "does" : "do", rows));
+    return Status();
+  }
+  if (!rows_certain) {
+    report->left.push_back(
+        fmt::format("table {}: not counted, its rows are not certain", table->name));
     return Status();
   }
   const Result<std::optional<TableUsage>> usage = UsageOf(*table, transaction);

@@ -26,8 +26,14 @@ enum class CheckMode : uint8_t {
 
 // One finding, in words ("index t_a_idx of table t: entry without a row, key (1)").
 struct CheckFinding {
+  enum class About : uint8_t {
+    kOther,
+    kRows,      // rows or pages: which rows the table has, or what they hold, is not certain
+    kLoneEntry  // an entry without a row, which may be the last copy of what it holds
+  };
   std::string table, index;  // names; may be empty
   std::string text;
+  About about = About::kOther;
 };
 
 struct CheckOptions {
@@ -69,7 +75,9 @@ Status RepairRecords(const catalog::CatalogSnapshot& catalog, kv::Transaction* t
                      const CheckOptions& options, RepairReport* report);
 
 // Rebuilds each secondary index that CheckTable finds anything about, and removes keys of the table
-// that no index owns. Rows are never changed. All in the transaction, whose commit makes it so.
+// that no index owns; what is dropped so is in `done` before. Rows are never changed, and nothing
+// that could be a row is removed. A table whose rows or pages have findings is left as it is: its
+// indexes may hold what they have lost. All in the transaction, whose commit makes it so.
 Status RepairTable(const catalog::TablePtr& table, kv::Transaction* transaction,
                    const CheckOptions& options, RepairReport* report);
 

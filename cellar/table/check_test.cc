@@ -178,9 +178,9 @@ TEST_F(RepairTest, RebuildsWhatDiffersAndNothingElse) {
   Write(KeyOf(1, 6) + "x", "");
   std::string stray = codec::TablePrefix(table_->id, IndexId{77});
   codec::AppendKeyInt(1, &stray);
-  Write(stray, "x");
+  Write(stray, "");
   const RepairReport report = Repair();
-  EXPECT_THAT(report.done, ElementsAre(HasSubstr("removed keys of no index"),
+  EXPECT_THAT(report.done, ElementsAre(HasSubstr("removed 1 keys of no index"),
                                        "index t_a_idx of table t: rebuilt"));
   EXPECT_THAT(report.left, IsEmpty());
   EXPECT_THAT(Findings(), IsEmpty());
@@ -188,8 +188,40 @@ TEST_F(RepairTest, RebuildsWhatDiffersAndNothingElse) {
 
 TEST_F(RepairTest, DropsEntriesOfRowsThatAreGone) {
   Write(KeyOf(0, 5), std::nullopt);
-  EXPECT_EQ(Repair().done.size(), 3u);  // both indexes and the count
+  EXPECT_THAT(Repair().done,
+              ElementsAre(HasSubstr("index t_a_idx of table t: entry without a row"),
+                          "index t_a_idx of table t: rebuilt",
+                          HasSubstr("index t_u_key of table t: entry without a row"),
+                          "index t_u_key of table t: rebuilt", HasSubstr("counted, 1999 rows")));
   EXPECT_THAT(Findings(), IsEmpty());
+}
+
+// As a descriptor that lost an index, or has another layout, makes rows look like.
+TEST_F(RepairTest, RemovesNothingThatCouldBeARow) {
+  const std::string row = ValueAt(KeyOf(0, 5));
+  for (const std::string& value : {row, std::string("x"), std::string("\x04 a page"),
+                                   std::string("\x06 a long row"), std::string("\x03\x01")}) {
+    for (const uint32_t index : {77u, table_->primary().id.value + 1}) {
+      std::string stray = codec::TablePrefix(table_->id, IndexId{index});
+      codec::AppendKeyInt(1, &stray);
+      Write(stray, value);
+      const RepairReport report = Repair();
+      EXPECT_THAT(report.done, IsEmpty());
+      EXPECT_THAT(report.left, ElementsAre(HasSubstr("may be a row")));
+      EXPECT_EQ(ValueAt(stray), value);
+      Write(stray, std::nullopt);
+    }
+  }
+}
+
+// The index may be all that is left of the row.
+TEST_F(RepairTest, LeavesTheIndexesOfDamagedRowsAlone) {
+  Write(KeyOf(0, 9), "\xff\xff");
+  Write(KeyOf(1, 5), std::nullopt);
+  const RepairReport report = Repair();
+  EXPECT_THAT(report.done, IsEmpty());
+  EXPECT_THAT(report.left, Contains(HasSubstr("index t_a_idx of table t: not rebuilt")));
+  EXPECT_THAT(report.left, Contains(HasSubstr("table t: not counted")));
 }
 
 TEST_F(RepairTest, SaysWhatItCannotMend) {

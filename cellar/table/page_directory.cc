@@ -129,6 +129,11 @@ std::shared_ptr<const CachedPage> PageDirectory::PageAt(std::string_view boundar
   return entry->page;
 }
 
+bool PageDirectory::KnowsBehind(std::string_view boundary) const {
+  std::shared_lock lock(entries_mutex_);
+  return !chunks_.empty() && chunks_.back()->entries.back().boundary > boundary;
+}
+
 void PageDirectory::Learn(std::string_view boundary) {
   std::lock_guard lock(entries_mutex_);
   LearnEntry(boundary);

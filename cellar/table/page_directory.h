@@ -60,6 +60,8 @@ class PageDirectory : public std::enable_shared_from_this<PageDirectory> {
   bool Find(std::string_view ref, std::string* boundary) const;
   // The page that begins at exactly this boundary, as this snapshot sees it; null: not kept.
   std::shared_ptr<const CachedPage> PageAt(std::string_view boundary, uint64_t snapshot) const;
+  // Is a boundary above this one known? A hint.
+  bool KnowsBehind(std::string_view boundary) const;
   // Notes that a page begins here, or that none does any more.
   void Learn(std::string_view boundary);
   void Forget(std::string_view boundary);

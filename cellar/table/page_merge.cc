@@ -187,7 +187,35 @@ Status PageMerge::CheckJoint() {
   }
   joined_ = true;
   joint_ = reverse_ ? boundary : fence;
+  // Else a page with another's content would lead back to where the scan has been.
+  if (!fence.empty() && fence <= boundary) return CorruptionError("it ends before it begins");
+  if (!reverse_ && fence.empty()) CELLAR_TRY(CheckLast());
   return right ? Status() : CorruptionError("a page beside it is missing or overlaps it");
+}
+
+// The page just loaded says that it is the last one.
+Status PageMerge::CheckLast() {
+  // Pages kept at hand were looked at when they were read.
+  if (behind_ && !context_->DirectoryOf(*table_).KnowsBehind(open_.boundary)) return Status();
+  // A new cursor would show what was written since.
+  if (context_->page_writes != page_writes_ ||
+      context_->transaction->snapshot_version(options_.view) != snapshot_) {
+    return Status();
+  }
+  kv::ScanOptions options;
+  options.keys_only = true;
+  options.limit = 1;
+  options.mode = kv::ReadMode::kSnapshot;
+  options.view = options_.view;
+  std::string start;
+  AppendPageKey(*table_, open_.boundary, &start);
+  start.push_back('\0');
+  CELLAR_TRY_ASSIGN(
+      std::unique_ptr<kv::Cursor> cursor,
+      context_->transaction->Scan(start, codec::PrefixEnd(table_->page_prefix()), options));
+  kv::Block block;
+  CELLAR_TRY_ASSIGN(const bool more, cursor->NextBlock(&block));
+  return more ? CorruptionError("it has no fence, but a page follows") : Status();
 }
 
 Status PageMerge::CheckEnd() {

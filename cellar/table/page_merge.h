@@ -76,6 +76,7 @@ class PageMerge {
   // Pages reach from fence to fence: the page just loaded begins where the one before it ended, and
   // none is missing at the end. A scan would not notice the rows of a missing page otherwise.
   Status CheckJoint();
+  Status CheckLast();
   Status CheckEnd();
   bool EndsBefore(std::string_view fence) const;
   // Does the delta entry come before the end of the page in the direction of the merge?
