@@ -2,6 +2,8 @@
 #include "cellar/session/checking.h"
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/catalog/unreadable.h"
+#include "cellar/session/collector.h"
 #include "cellar/session/ddl.h"
 #include "cellar/session/jobs.h"
 #include "cellar/session/session_internal.h"
@@ -82,11 +84,99 @@ Result<Subject> FindSubject(Session::Impl* session, const ast::OwnStmt& statemen
 
 }  // namespace
 
+namespace {
+
+// Owners and grantees must be roles: another one that is made would get what was theirs.
+class GrantCheck {
+ public:
+  GrantCheck(const RoleSet& roles, std::vector<std::string>* findings)
+      : roles_(roles), findings_(findings) {}
+
+  void CheckOwner(const std::string& what, const std::string& owner) {
+    if (owner.empty() || roles_.Find(owner) != nullptr || roles_.unreadable.contains(owner)) return;
+    findings_->push_back(fmt::format("{} is owned by \"{}\", which is no role", what, owner));
+  }
+  void CheckAcl(const std::string& what, const catalog::Acl& acl) {
+    if (!roles_.unreadable.empty()) return;  // whose oids are not known
+    for (const catalog::AclItem& item : acl.items) {
+      for (const uint32_t role : {item.grantee, item.grantor}) {
+        if (role == 0 || roles_.FindByOid(role) != nullptr) continue;
+        findings_->push_back(
+            fmt::format("{} is granted to or by role {}, which is not there", what, role));
+      }
+    }
+  }
+
+ private:
+  const RoleSet& roles_;
+  std::vector<std::string>* const findings_;
+};
+
+void CheckGrants(const catalog::CatalogSnapshot& catalog, catalog::NamespaceId space,
+                 GrantCheck* grants) {
+  for (const catalog::NamespacePtr& child : catalog.ListNamespaces(space)) {
+    const std::string what = fmt::format("namespace {} \"{}\"", child->id.value, child->name);
+    grants->CheckOwner(what, child->owner);
+    grants->CheckAcl(what, child->acl);
+    CheckGrants(catalog, child->id, grants);
+  }
+}
+
+Status CheckSequence(const catalog::CatalogSnapshot& catalog,
+                     const catalog::TableDescriptor& sequence, kv::Transaction* reader,
+                     std::vector<std::string>* findings) {
+  const Result<std::optional<std::pair<int64_t, bool>>> state =
+      ReadSequenceRecord(sequence.storage_id(), reader);
+  if (state.status().code() == Code::kCorruption) {
+    findings->push_back(fmt::format("the record of sequence {} is damaged: {}",
+                                    catalog.PathOf(sequence), state.status().message()));
+    return Status();
+  }
+  CELLAR_TRY(state.status());
+  if (!state->has_value()) return Status();
+  const int64_t value = (*state)->first;
+  if (value < sequence.sequence.min || value > sequence.sequence.max) {
+    findings->push_back(
+        fmt::format("sequence {} is at {}, out of its bounds", catalog.PathOf(sequence), value));
+  }
+  return Status();
+}
+
+}  // namespace
+
+Status CheckSessionRecords(const catalog::CatalogSnapshot& catalog, kv::Transaction* reader,
+                           std::vector<std::string>* findings) {
+  CELLAR_TRY(CheckRoleRecords(reader, findings));
+  CELLAR_TRY(CheckJobRecords(reader, findings));
+  CELLAR_TRY_ASSIGN(const std::shared_ptr<RoleSet> roles, RoleStore::Read(reader));
+  GrantCheck grants(*roles, findings);
+  CheckGrants(catalog, catalog::kRootNamespace, &grants);
+  const bool all_read = !catalog::HasUnreadable(catalog);
+  for (const catalog::TablePtr& table : catalog.ListAllTables()) {
+    const std::string what = fmt::format("relation {} \"{}\"", table->id.value, table->name);
+    grants.CheckOwner(what, table->owner);
+    grants.CheckAcl(what, table->acl);
+    for (const catalog::ColumnDescriptor& column : table->columns) {
+      grants.CheckAcl(what, column.acl);
+    }
+    if (table->kind == catalog::RelationKind::kSequence) {
+      CELLAR_TRY(CheckSequence(catalog, *table, reader, findings));
+    }
+    for (const EnumType* type : catalog::EnumsOf(*table)) {
+      if (!all_read || catalog.GetTypeByOid(type->oid) != nullptr) continue;
+      findings->push_back(
+          fmt::format("{} has a column of enum type \"{}\", which is not there", what, type->name));
+    }
+  }
+  return Status();
+}
+
 Status CheckSessionRecords(kv::Engine* engine, std::vector<std::string>* findings) {
   kv::TransactionOptions options;
   options.read_only = true;
-  CELLAR_TRY(CheckRoleRecords(engine->Begin(options).get(), findings));
-  return CheckJobRecords(engine, findings);
+  const std::unique_ptr<kv::Transaction> reader = engine->Begin(options);
+  CELLAR_TRY_ASSIGN(const catalog::SnapshotPtr catalog, catalog::ReadCatalog(reader.get()));
+  return CheckSessionRecords(*catalog, reader.get(), findings);
 }
 
 Result<std::vector<codec::KeyRange>> RangesOfJobs(const catalog::CatalogSnapshot& catalog,
@@ -123,7 +213,7 @@ Status Session::Impl::RunCheck(const ast::OwnStmt& statement, Portal* portal, Re
     CELLAR_TRY(table::CheckStore(*subject.catalog, subject.tables, transaction->kv.get(), check,
                                  &totals, &findings));
     std::vector<std::string> records;
-    CELLAR_TRY(CheckSessionRecords(db->engine.get(), &records));
+    CELLAR_TRY(CheckSessionRecords(*subject.catalog, transaction->kv.get(), &records));
     for (std::string& text : records) findings.push_back({"", "", std::move(text)});
   } else {
     totals.tables = 1;

@@ -11,7 +11,12 @@
 
 namespace cellar::session {
 
-// Roles and jobs: a finding, in words, for each record that does not read. Cost: reads them all.
+// Roles, jobs and sequences whose records do not read; owners and grantees that are no roles; types
+// that relations have and that are not there: a finding in words for each. `catalog` is that of the
+// reader's snapshot. Cost: reads all these records.
+Status CheckSessionRecords(const catalog::CatalogSnapshot& catalog, kv::Transaction* reader,
+                           std::vector<std::string>* findings);
+// The same at a snapshot of its own.
 Status CheckSessionRecords(kv::Engine* engine, std::vector<std::string>* findings);
 
 // Where keys lie that jobs own, which have not ended in the transaction's view: what they have

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -35,6 +36,10 @@ int64_t MicrosLeft(const Descriptor& dropped, int64_t ticks) {
 
 // The system keys of an object beside its descriptor.
 std::string SequenceRecordKey(catalog::TableId storage);
+// The last value that may have been handed out, and whether it was; nothing before the first one.
+// Errors: kCorruption; those of the engine.
+Result<std::optional<std::pair<int64_t, bool>>> ReadSequenceRecord(catalog::TableId storage,
+                                                                   kv::Transaction* reader);
 
 enum class CollectAction : uint8_t {
   kNothing,  // there is nothing to do now

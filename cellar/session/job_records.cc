@@ -272,10 +272,10 @@ Result<std::vector<Job>> ReadJobs(kv::Transaction* reader) {
   return ReadRecords(reader, codec::PrefixRange(codec::SystemPrefix("job")), &unreadable);
 }
 
-Status CheckJobRecords(kv::Engine* engine, std::vector<std::string>* findings) {
+Status CheckJobRecords(kv::Transaction* reader, std::vector<std::string>* findings) {
   std::set<uint64_t> unreadable;
   const codec::KeyRange all = codec::PrefixRange(codec::SystemPrefix("job"));
-  CELLAR_TRY(ReadRecords(Reader(engine).get(), all, &unreadable).status());
+  CELLAR_TRY(ReadRecords(reader, all, &unreadable).status());
   for (const uint64_t id : unreadable) {
     findings->push_back(fmt::format("the record of job {} does not read", id));
   }

@@ -100,7 +100,7 @@ const char* JobStepName(const Job& job);
 // Those whose records do not read are left out; CheckJobRecords tells them, in words.
 Result<std::vector<Job>> ReadJobs(kv::Engine* engine);
 Result<std::vector<Job>> ReadJobs(kv::Transaction* reader);
-Status CheckJobRecords(kv::Engine* engine, std::vector<std::string>* findings);
+Status CheckJobRecords(kv::Transaction* reader, std::vector<std::string>* findings);
 // nullopt: there is none.
 Result<std::optional<Job>> ReadJob(kv::Engine* engine, uint64_t id);
 

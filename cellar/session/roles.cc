@@ -111,6 +111,7 @@ std::string Encode(const Role& role) {
   return out;
 }
 
+constexpr std::string_view kFirstVersion = "1 ";
 // Version 1, one line: "1 LOGIN SUPERUSER OID VERIFIER".
 bool DecodeFirst(std::string_view bytes, Role* role) {
   unsigned login = 0, superuser = 0;
@@ -183,7 +184,7 @@ Result<Role> Decode(std::string_view name, std::string_view key, std::string_vie
   CELLAR_TRY_ASSIGN(const std::string_view bytes, codec::Unseal(key, value));
   Role role;
   role.name = name;
-  const bool first = bytes.substr(0, 2) == "1 ";
+  const bool first = bytes.starts_with(kFirstVersion);
   if (!(first ? DecodeFirst(bytes, &role) : DecodeSecond(bytes, &role)) || role.oid == 0) {
     return CorruptionError("role record of \"{}\" does not read", name);
   }
@@ -330,6 +331,7 @@ bool RoleSet::IsAdminOf(uint32_t role, uint32_t of, uint32_t database_owner) con
 
 Result<std::shared_ptr<RoleSet>> RoleStore::Read(kv::Transaction* transaction) {
   auto roles = std::make_shared<RoleSet>();
+  bool shared = false, lines = false;
   const std::string prefix = codec::SystemPrefix("role");
   CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Cursor> cursor,
                     transaction->Scan(prefix, codec::PrefixEnd(prefix), kv::ScanOptions{}));
@@ -341,6 +343,7 @@ Result<std::shared_ptr<RoleSet>> RoleStore::Read(kv::Transaction* transaction) {
       std::string_view key = block.key(i).substr(prefix.size());
       CELLAR_TRY_ASSIGN(std::string name, codec::TakeKeyText(&key));
       if (name.empty()) {
+        shared = true;
         const Result<std::string_view> record = codec::Unseal(block.key(i), block.value(i));
         const bool reads =
             record.ok() && EachLine(*record, [&](std::string_view word, std::string_view line) {
@@ -362,10 +365,15 @@ Result<std::shared_ptr<RoleSet>> RoleStore::Read(kv::Transaction* transaction) {
         continue;
       }
       Role role = std::move(decoded).value();
+      const Result<std::string_view> content = codec::Unseal(block.key(i), block.value(i));
+      lines = lines || (content.ok() && !content->starts_with(kFirstVersion));
       roles->next_oid = std::max(roles->next_oid, role.oid + 1);
       roles->Put(std::move(role));
     }
   }
+  // Without it a new role would get the oid, and the grants, of one that was dropped. Programs that
+  // wrote roles in one line wrote none.
+  if (lines && !shared) roles->unreadable.insert("");
   // It is not written before it is changed.
   if (roles->FindByOid(kBootstrapRole) == nullptr && roles->Find("cellar") == nullptr &&
       !roles->unreadable.contains("cellar")) {

@@ -27,6 +27,23 @@ Status Decode(std::string_view bytes, int64_t* value, bool* called) {
   return Status();
 }
 
+}  // namespace
+
+Result<std::optional<std::pair<int64_t, bool>>> ReadSequenceRecord(catalog::TableId storage,
+                                                                   kv::Transaction* reader) {
+  const std::string key = SequenceRecordKey(storage);
+  kv::PinnedValue value;
+  CELLAR_TRY_ASSIGN(const bool found, reader->Get(key, &value, {kv::ReadMode::kSnapshot}));
+  std::optional<std::pair<int64_t, bool>> out;
+  if (!found) return out;
+  CELLAR_TRY_ASSIGN(const std::string_view record, codec::Unseal(key, value.view()));
+  out.emplace();
+  CELLAR_TRY(Decode(record, &out->first, &out->second));
+  return out;
+}
+
+namespace {
+
 Status Exhausted(const catalog::TableDescriptor& sequence, bool maximum) {
   return SqlError(Code::kLimit, "2200H", "nextval: reached {} value of sequence \"{}\" ({})",
                   maximum ? "maximum" : "minimum", sequence.name,
@@ -72,15 +89,9 @@ Status SequenceCache::Load(const catalog::TableDescriptor& sequence, State* stat
   kv::TransactionOptions options;
   options.read_only = true;
   std::unique_ptr<kv::Transaction> reader = engine_->Begin(options);
-  kv::PinnedValue value;
-  const std::string key = SequenceRecordKey(sequence.storage_id());
-  CELLAR_TRY_ASSIGN(bool found, reader->Get(key, &value));
-  state->last = sequence.sequence.start;
-  state->called = false;
-  if (found) {
-    CELLAR_TRY_ASSIGN(const std::string_view record, codec::Unseal(key, value.view()));
-    CELLAR_TRY(Decode(record, &state->last, &state->called));
-  }
+  CELLAR_TRY_ASSIGN(const auto found, ReadSequenceRecord(sequence.storage_id(), reader.get()));
+  std::tie(state->last, state->called) =
+      found.value_or(std::pair<int64_t, bool>(sequence.sequence.start, false));
   state->left = 0;
   state->loaded = true;
   return Status();
