@@ -27,18 +27,22 @@ Result<Challenge> Trust(const HbaClient& client, RoleDirectory* roles) {
 }
 
 // No stored verifier, or one that does not read: no password is right.
-Challenge AskPassword(const HbaClient& client, const std::optional<std::string>& stored,
-                      std::string_view mock_secret) {
+PasswordChallenge AskPassword(std::string_view user, const std::optional<std::string>& stored,
+                              std::string_view mock_secret) {
   std::optional<ScramVerifier> verifier;
   if (stored) verifier = ParseScramVerifier(*stored);
   PasswordChallenge challenge;
   challenge.doomed = !verifier.has_value();
-  challenge.verifier =
-      challenge.doomed ? MockVerifier(client.user, mock_secret) : std::move(*verifier);
+  challenge.verifier = challenge.doomed ? MockVerifier(user, mock_secret) : std::move(*verifier);
   return challenge;
 }
 
 }  // namespace
+
+PasswordChallenge ChallengeOf(const LoginPolicy& policy, const std::string& user,
+                              RoleDirectory* roles) {
+  return AskPassword(user, roles->PasswordVerifier(user), policy.mock_secret);
+}
 
 Result<Challenge> DecideLogin(const LoginPolicy& policy, const HbaClient& client, bool loopback,
                               RoleDirectory* roles) {
@@ -54,15 +58,18 @@ Result<Challenge> DecideLogin(const LoginPolicy& policy, const HbaClient& client
           client.encrypted ? "SSL encryption" : "no encryption");
     }
     if (rule->method == HbaMethod::kTrust) return Trust(client, roles);
-    return AskPassword(client, roles->PasswordVerifier(client.user), policy.mock_secret);
+    return Challenge(ChallengeOf(policy, client.user, roles));
   }
   if (!loopback && policy.require_encryption_off_loopback && !client.encrypted) {
     return Refused("connection from host \"{}\" is not encrypted", client.address)
         .WithHint("Connect with sslmode=require.");
   }
   const std::optional<std::string> stored = roles->PasswordVerifier(client.user);
-  if (!stored && loopback && policy.trust_loopback) return Trust(client, roles);
-  return AskPassword(client, stored, policy.mock_secret);
+  if (loopback && policy.trust_loopback) {
+    const bool made = !policy.made_verifier.empty() && stored == policy.made_verifier;
+    if (!stored || made) return Trust(client, roles);
+  }
+  return Challenge(AskPassword(client.user, stored, policy.mock_secret));
 }
 
 Status WrongPassword(std::string_view user) {

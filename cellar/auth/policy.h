@@ -29,7 +29,10 @@ class RoleDirectory {
 struct LoginPolicy {
   // Roles without a password come in from this machine without one. Otherwise, and from elsewhere,
   // only a password opens the door.
-  bool trust_loopback = true;
+  bool trust_loopback = false;
+  // The verifier of a password that nobody chose: who has it counts as a role without a password
+  // where those are trusted. Empty: none.
+  std::string made_verifier;
   // Refuse what comes from other machines unencrypted.
   bool require_encryption_off_loopback = true;
   // Replace the two choices above. Null: none.
@@ -44,10 +47,14 @@ struct PasswordChallenge {
   bool doomed = false;  // no password is right: see ScramExchange
 };
 
-// nullopt: comes in as it is. Errors: 28000 for those who may not.
+// nullopt: comes in as it is. Errors: 28000 for those who may not come in at all.
 Result<std::optional<PasswordChallenge>> DecideLogin(const LoginPolicy& policy,
                                                      const HbaClient& client, bool loopback,
                                                      RoleDirectory* roles);
+
+// What proves that a client is `user`; doomed when nothing does: no such role, or no password.
+PasswordChallenge ChallengeOf(const LoginPolicy& policy, const std::string& user,
+                              RoleDirectory* roles);
 
 // 28P01, as PostgreSQL words it.
 Status WrongPassword(std::string_view user);

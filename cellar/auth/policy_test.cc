@@ -5,10 +5,15 @@
 namespace cellar::auth {
 namespace {
 
+const std::string& AnnsVerifier() {
+  static const std::string verifier = *MakePasswordVerifier("secret");
+  return verifier;
+}
+
 class Roles : public RoleDirectory {
  public:
   std::optional<std::string> PasswordVerifier(std::string_view role) override {
-    if (role == "ann") return *MakePasswordVerifier("secret");
+    if (role == "ann") return AnnsVerifier();
     if (role == "broken") return "md5abc";
     return std::nullopt;
   }
@@ -33,6 +38,7 @@ std::string Decide(const LoginPolicy& policy, std::string_view user, bool loopba
 
 TEST(LoginPolicy, TrustsRolesWithoutPasswordOfThisMachineOnly) {
   LoginPolicy policy;
+  policy.trust_loopback = true;
   EXPECT_EQ(Decide(policy, "bob", true), "in");
   EXPECT_EQ(Decide(policy, "ann", true), "password");
   EXPECT_EQ(Decide(policy, "broken", true), "doomed");
@@ -45,6 +51,22 @@ TEST(LoginPolicy, TrustsRolesWithoutPasswordOfThisMachineOnly) {
   EXPECT_EQ(Decide(policy, "bob", true), "doomed");
   policy.require_encryption_off_loopback = false;
   EXPECT_EQ(Decide(policy, "ann", false), "password");
+}
+
+TEST(LoginPolicy, TrustsNobodyUnlessToldTo) {
+  EXPECT_EQ(Decide(LoginPolicy(), "bob", true), "doomed");
+  EXPECT_EQ(Decide(LoginPolicy(), "ann", true), "password");
+}
+
+TEST(LoginPolicy, APasswordThatNobodyChoseIsNotAskedForWhereNoneIs) {
+  LoginPolicy policy;
+  policy.made_verifier = AnnsVerifier();
+  EXPECT_EQ(Decide(policy, "ann", true), "password");
+  policy.trust_loopback = true;
+  EXPECT_EQ(Decide(policy, "ann", true), "in");
+  EXPECT_EQ(Decide(policy, "ann", false, true), "password");
+  policy.made_verifier = *MakePasswordVerifier("secret");  // of another salt
+  EXPECT_EQ(Decide(policy, "ann", true), "password");
 }
 
 TEST(LoginPolicy, RulesReplaceTheChoices) {

@@ -75,6 +75,13 @@ std::optional<ScramVerifier> ParseScramVerifier(std::string_view text) {
   return verifier;
 }
 
+bool PasswordFits(std::string_view password, const ScramVerifier& verifier) {
+  const std::string salted = SaltedPassword(password, verifier.salt, verifier.iterations);
+  const std::string stored = Sha256(HmacSha256(salted, "Client Key"));
+  return stored.size() == verifier.stored_key.size() &&
+         CRYPTO_memcmp(stored.data(), verifier.stored_key.data(), stored.size()) == 0;
+}
+
 Result<std::string> MakePasswordVerifier(std::string_view password) {
   if (password.substr(0, kScramMechanism.size() + 1) == std::string(kScramMechanism) + "$") {
     return std::string(password);

@@ -24,6 +24,8 @@ struct ScramVerifier {
   std::string salt, stored_key, server_key;  // raw
 };
 std::optional<ScramVerifier> ParseScramVerifier(std::string_view text);
+// Whether the verifier was made of this password. Cost: that of one login.
+bool PasswordFits(std::string_view password, const ScramVerifier& verifier);
 
 // A verifier that no password fits, always the same for a user of one store: what a login of an
 // unknown user is answered with, so that it looks like any other. `secret` must not be known

@@ -47,6 +47,13 @@ TEST(Scram, ClientAndServerProveThePasswordToEachOther) {
   EXPECT_EQ(client.Verify("").sqlstate(), "28000");
 }
 
+TEST(Scram, APasswordFitsItsOwnVerifierAlone) {
+  const ScramVerifier verifier = *ParseScramVerifier(VerifierFor("secret"));
+  EXPECT_TRUE(PasswordFits("secret", verifier));
+  EXPECT_FALSE(PasswordFits("Secret", verifier));
+  EXPECT_FALSE(PasswordFits("", verifier));
+}
+
 TEST(Scram, TheClientRefusesMalformedMessages) {
   for (std::string_view message :
        {"", "r=abc", "r=abc,s=AAAA,i=1", "r=xyzabc,s=AAAA,i=1", "r=abcd,s=,i=1", "r=abcd,s=A,i=1",

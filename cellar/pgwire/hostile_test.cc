@@ -18,6 +18,7 @@ class Hostile : public testing::Test {
     options_.login_timeout = milliseconds(600);
     options_.max_connections = 3;
     options_.max_half_open_per_address = 5;
+    options_.login.trust_loopback = true;
     Result<std::unique_ptr<Listener>> started = Listener::Start(&host_, options_);
     if (started.ok()) listener_ = std::move(*started);
   }

@@ -21,6 +21,7 @@ class ScramLogin : public testing::Test {
     std::signal(SIGPIPE, SIG_IGN);  // as the server does: either side may hang up first
     host_.verifiers["ann"] = VerifierFor("secret");
     options_.login.mock_secret = "mock";
+    options_.login.trust_loopback = true;
     options_.tls = *TlsContext::SelfSigned("localhost");
     listener_ = std::move(*Listener::Start(&host_, options_));
   }

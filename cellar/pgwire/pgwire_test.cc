@@ -299,6 +299,7 @@ TEST(WireLimits, SomePlacesAreKeptForSuperusers) {
   ListenerOptions options;
   options.max_connections = 3;
   options.reserved_connections = 1;
+  options.login.trust_loopback = true;
   Result<std::unique_ptr<Listener>> listener = Listener::Start(&host, options);
   ASSERT_TRUE(listener.ok());
   const auto log_in = [&](TestClient* client, const char* user) {

@@ -35,7 +35,7 @@ class Tables : public testing::TestWithParam<Door> {
     if (host_ == nullptr) host_ = pgwire::MakeHost(db_.database());
     options.meters = &meters_;
     auto server = rpc::Server::Start(
-        options, host_.get(), [] { return auth::LoginPolicy(); },
+        options, host_.get(), [] { return auth::LoginPolicy{.trust_loopback = true}; },
         [this](const rpc::Identity& identity) {
           session::SessionOptions session;
           session.user = identity.user;
@@ -666,7 +666,7 @@ TEST(ServerStart, RefusesOtherMachinesWithoutCertificates) {
   rpc::ServerOptions options;
   options.host = "0.0.0.0";
   EXPECT_EQ(rpc::Server::Start(
-                options, host.get(), [] { return auth::LoginPolicy(); },
+                options, host.get(), [] { return auth::LoginPolicy{.trust_loopback = true}; },
                 [](const rpc::Identity&) -> Result<std::unique_ptr<TableStore>> {
                   return InternalError("never");
                 })

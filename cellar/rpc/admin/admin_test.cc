@@ -37,7 +37,7 @@ class AdminTest : public testing::Test {
       return Open(identity.user, identity.database);
     };
     auto server = Server::Start(
-        {}, roles_.get(), [] { return auth::LoginPolicy(); },
+        {}, roles_.get(), [] { return auth::LoginPolicy{.trust_loopback = true}; },
         [](const Identity&) -> Result<std::unique_ptr<TableStore>> {
           return UnsupportedError("no tables here");
         },

@@ -80,10 +80,8 @@ Result<IdentityService::Started> IdentityService::StartScram(const CallerClaims&
   CELLAR_TRY_ASSIGN(std::optional<auth::PasswordChallenge> challenge,
                     auth::DecideLogin(policy, client, claims.loopback, roles_));
   if (!challenge) {
-    // Who comes in without a password has none to prove.
-    challenge.emplace();
-    challenge->verifier = auth::MockVerifier(client.user, policy.mock_secret);
-    challenge->doomed = true;
+    // Who needs no password may prove one that it has.
+    challenge = auth::ChallengeOf(policy, client.user, roles_);
   }
   auth::ScramExchange scram(std::move(challenge->verifier), challenge->doomed, "");
   CELLAR_TRY_ASSIGN(std::string server_first,

@@ -24,6 +24,7 @@ class IdentityTest : public testing::Test {
  protected:
   IdentityTest() : service_(&roles_, [this] { return policy_; }) {
     policy_.mock_secret = "mock";
+    policy_.trust_loopback = true;
     local_.address = "127.0.0.1";
     local_.loopback = true;
   }
@@ -82,6 +83,13 @@ TEST_F(IdentityTest, WrongPasswordsAndUnknownUsersLookAlike) {
   policy_.trust_loopback = false;
   EXPECT_EQ(Login("eve", "wrong").status().sqlstate(), "28P01");
   EXPECT_EQ(Login("bob", "").status().sqlstate(), "28P01");
+}
+
+TEST_F(IdentityTest, APasswordThatIsNotAskedForMayBeProved) {
+  policy_.made_verifier = roles_.verifier;
+  EXPECT_EQ(service_.Identify(Local("ann"))->user, "ann");
+  EXPECT_TRUE(Login("ann", "secret").ok());
+  EXPECT_EQ(Login("ann", "wrong").status().sqlstate(), "28P01");
 }
 
 TEST_F(IdentityTest, AnExchangeServesOnce) {
