@@ -17,31 +17,6 @@ namespace {
 constexpr size_t kFileChunkBytes = size_t{1} << 20;
 constexpr size_t kOutputBytes = size_t{64} << 10;
 
-struct FileCloser {
-  void operator()(FILE* file) const { std::fclose(file); }
-};
-using FilePtr = std::unique_ptr<FILE, FileCloser>;
-
-Result<FilePtr> OpenFile(const std::string& name, bool reading) {
-  if (name.empty() || name[0] != '/') {
-    return SqlError(Code::kInvalid, sqlstate::kInvalidName,
-                    "relative path not allowed for COPY to file");
-  }
-  FilePtr file(std::fopen(name.c_str(), reading ? "rb" : "wb"));
-  if (file == nullptr) {
-    const int error = errno;
-    return SqlError(Code::kInvalid,
-                    error == ENOENT ? sqlstate::kUndefinedFile : sqlstate::kInsufficientPrivilege,
-                    "could not open file \"{}\" for {}: {}", name, reading ? "reading" : "writing",
-                    std::strerror(error))
-        .WithHint(
-            "COPY FROM instructs the server process to read a file. You may want a client-side "
-            "facility such as "
-            "psql's \\copy.");
-  }
-  return file;
-}
-
 // The columns of a COPY: those named, else all that a user sees and may set.
 Result<std::vector<const catalog::ColumnDescriptor*>> CopyColumns(
     const catalog::TableDescriptor& table, const ast::NameList& names, bool from) {
@@ -203,7 +178,7 @@ Status CopyFrom(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& 
 
   FilePtr file;
   if (copy.has_file) {
-    CELLAR_TRY_ASSIGN(file, OpenFile(copy.file, true));
+    CELLAR_TRY_ASSIGN(file, s.db->files.Open(copy.file, /*reading=*/true));
   } else {
     std::vector<ResultColumn> wanted;
     for (const CopyColumn& column : copy_columns) wanted.push_back({column.name, column.type});
@@ -324,7 +299,7 @@ Status CopyTo(Session::Impl& s, const ast::CopyStmt& copy, const CopyOptions& op
                     sql::Execution::Open(plan, environment));
   FilePtr file;
   if (copy.has_file) {
-    CELLAR_TRY_ASSIGN(file, OpenFile(copy.file, false));
+    CELLAR_TRY_ASSIGN(file, s.db->files.Open(copy.file, /*reading=*/false));
   }
   Status printed;
   CopyWriter writer(options, columns, [&s, &printed](Datum value, Type type, std::string* text) {

@@ -25,6 +25,7 @@
 #include "cellar/session/read_counts.h"
 #include "cellar/session/roles.h"
 #include "cellar/session/sealing.h"
+#include "cellar/session/server_files.h"
 #include "cellar/session/session.h"
 #include "cellar/session/session_registry.h"
 #include "cellar/session/settings.h"
@@ -121,6 +122,7 @@ struct Database::Impl {
   std::unique_ptr<SequenceCache> sequences;
   std::unique_ptr<RoleStore> roles;
   std::unique_ptr<Quotas> quotas;
+  ServerFiles files;  // set before there are sessions
   NotificationHub notifications;
   std::atomic<bool> shutting_down{false};
   std::atomic<uint64_t> retries{0};
