@@ -59,6 +59,7 @@ struct ServeCommand {
   server::ServeOptions options;
   std::string listen = "127.0.0.1:5433";
   std::string http, grpc;
+  bool require_password = false;  // says what is so anyway, and keeps --trust-local out
 
   void Add(CLI::App* app) {
     CLI::App* command = app->add_subcommand("serve", "serve a store to PostgreSQL clients");
@@ -100,14 +101,26 @@ struct ServeCommand {
     key->needs(certificate);
     command->add_flag("--tls-self-signed", options.tls_self_signed, "make a certificate now")
         ->excludes(certificate);
-    command->add_flag("--require-password", options.always_ask_password,
-                      "ask users of this machine for a password too");
+    CLI::Option* trust = command->add_flag(
+        "--trust-local", options.trust_local,
+        "let roles without a password in from this machine, without making one for the superuser");
+    command
+        ->add_flag("--require-password", require_password,
+                   "ask everybody for a password, which is what happens without --trust-local")
+        ->excludes(trust);
     command->add_flag("--allow-plaintext", options.allow_plaintext,
                       "let other machines connect without TLS");
     command
         ->add_option("--hba", options.hba_file,
                      "rules of who may connect, as pg_hba.conf; default: hba.conf in the store")
-        ->check(CLI::ExistingFile);
+        ->check(CLI::ExistingFile)
+        ->excludes(trust);
+    command
+        ->add_option(
+            "--copy-directory", options.copy_directories,
+            "COPY may read and write files in and below it; may be repeated; default: none")
+        ->check(CLI::ExistingDirectory)
+        ->allow_extra_args(false);
     command->final_callback([this] { code = Run(); });
   }
   int Run() {

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <charconv>
@@ -24,6 +25,9 @@
 #include "cellar/pgwire/listener.h"
 #include "cellar/rpc/admin/admin_service.h"
 #include "cellar/rpc/server/server.h"
+#include "cellar/server/start_checks.h"
+#include "cellar/server/superuser_url.h"
+#include "cellar/session/server_files.h"
 #include "cellar/session/tables.h"
 
 namespace cellar::server {
@@ -32,7 +36,6 @@ namespace {
 using monitor::Log;
 using monitor::LogLevel;
 
-constexpr const char* kDefaultUser = "cellar";
 constexpr const char* kDefaultDatabase = "cellar";
 
 // Blocks the signals that Serve waits for; threads started from here on inherit that.
@@ -55,23 +58,27 @@ void RaiseFileLimit() {
 
 Result<std::shared_ptr<const pgwire::TlsContext>> MakeTls(const ServeOptions& options) {
   if (!options.tls_certificate.empty()) {
+    CELLAR_TRY(CheckKeyFile(options.tls_key, ::geteuid()));
     return pgwire::TlsContext::Load(options.tls_certificate, options.tls_key);
   }
   if (options.tls_self_signed) return pgwire::TlsContext::SelfSigned(options.host);
   return std::shared_ptr<const pgwire::TlsContext>();
 }
 
-// The store's id, which nobody outside ever sees and a restart does not change.
-std::string MockSecret(kv::Engine* engine) {
+std::optional<kv::StoreHeader> ReadHeader(kv::Engine* engine) {
   kv::TransactionOptions options;
   options.read_only = true;
   std::unique_ptr<kv::Transaction> reader = engine->Begin(options);
   kv::PinnedValue value;
   Result<bool> found = reader->Get(kv::kStoreHeaderKey, &value, kv::ReadMode::kSnapshot);
-  if (found.ok() && *found) {
-    Result<kv::StoreHeader> header = kv::ParseStoreHeader(value.view());
-    if (header.ok()) return std::string(header->store_id.begin(), header->store_id.end());
-  }
+  if (!found.ok() || !*found) return std::nullopt;
+  Result<kv::StoreHeader> header = kv::ParseStoreHeader(value.view());
+  return header.ok() ? std::optional(*header) : std::nullopt;
+}
+
+// The store's id, which nobody outside ever sees and a restart does not change.
+std::string MockSecret(const std::optional<kv::StoreHeader>& header) {
+  if (header) return std::string(header->store_id.begin(), header->store_id.end());
   std::string secret(16, '\0');
   (void)!::getrandom(secret.data(), secret.size(), 0);
   return secret;
@@ -80,6 +87,29 @@ std::string MockSecret(kv::Engine* engine) {
 std::string UrlHost(const std::string& host) {
   if (host == "*" || host == "0.0.0.0" || host == "::") return "127.0.0.1";
   return host.find(':') == std::string::npos ? host : "[" + host + "]";
+}
+
+// What clients of this machine connect to.
+std::string Authority(const std::string& host, uint16_t port) {
+  return fmt::format("{}:{}", UrlHost(host), port);
+}
+
+// What is listened on.
+std::string Address(const std::string& host, uint16_t port) {
+  return fmt::format("{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]", port);
+}
+
+bool IsLoopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+// Absolute, without a slash at its end.
+std::string AbsoluteDirectory(const std::string& directory) {
+  std::error_code error;
+  std::string path = std::filesystem::absolute(directory, error).lexically_normal().string();
+  if (error) return directory;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
 }
 
 // Where the rules are; empty: there are none.
@@ -103,6 +133,80 @@ struct LoginRules {
     policy.rules = std::move(rules);
   }
 };
+
+Result<std::shared_ptr<const auth::HbaRules>> LoadRules(const std::string& path) {
+  CELLAR_TRY(CheckRulesFile(path));
+  CELLAR_TRY_ASSIGN(std::shared_ptr<const auth::HbaRules> rules, auth::HbaRules::Load(path));
+  std::string trusting;
+  for (const auth::HbaRule& rule : rules->rules()) {
+    if (rule.method != auth::HbaMethod::kTrust) continue;
+    trusting += fmt::format("{}{}", trusting.empty() ? "" : " ", rule.line);
+  }
+  Log("connection rules loaded",
+      {{"file", path}, {"rules", std::to_string(rules->rules().size())}});
+  if (!trusting.empty()) {
+    Log(LogLevel::kWarning, "some connection rules ask for no password", {{"lines", trusting}});
+  }
+  return rules;
+}
+
+// Who may come in, for the log. With rules, LoadRules has said it.
+void LogLogins(const ServeOptions& options, bool rules, const SuperuserUrl& superuser) {
+  if (options.trust_local) {
+    Log(LogLevel::kWarning,
+        "local connections need no password for roles that have none (--trust-local)");
+  } else if (!rules) {
+    Log("every connection needs a password");
+  }
+  if (options.allow_plaintext && !rules && !IsLoopback(options.host)) {
+    Log(LogLevel::kWarning, "other machines may connect without TLS (--allow-plaintext)");
+  }
+  if (superuser.stale) {
+    Log("a file was removed whose password is not the superuser's", {{"file", superuser.path}});
+  }
+  const monitor::LogFields where = {{"superuser", superuser.user}, {"file", superuser.path}};
+  if (superuser.secret == SuperuserSecret::kMade) {
+    Log("a password was made for the superuser; the URL with it is in a file", where);
+  } else if (superuser.secret == SuperuserSecret::kKept) {
+    Log("the superuser's URL is in a file", where);
+  } else if (superuser.verifier.empty() && !options.trust_local && !rules) {
+    Log(LogLevel::kWarning, "the superuser cannot log in", {{"superuser", superuser.user}});
+  }
+}
+
+void LogDoors(const ServeOptions& options, uint16_t port, const rpc::Server* grpc,
+              const monitor::HttpServer* http) {
+  const char* const grpc_tls = options.tls_certificate.empty() ? "off" : "on";
+  const char* const tls = options.tls_self_signed ? "on" : grpc_tls;
+  Log("PostgreSQL's protocol is served", {{"address", Address(options.host, port)}, {"tls", tls}});
+  if (grpc != nullptr) {
+    Log("gRPC is served", {{"address", Address(options.grpc_host, grpc->port())},
+                           {"tls", grpc_tls},
+                           {"login", options.grpc_client_ca.empty() ? "as for PostgreSQL's protocol"
+                                                                    : "by certificate"}});
+  }
+  if (http != nullptr) {
+    Log("HTTP is served",
+        {{"address", Address(options.http_host, http->port())}, {"tls", "off"}, {"login", "none"}});
+  }
+}
+
+Status LimitFiles(const ServeOptions& options, session::Database* database) {
+  CELLAR_TRY_ASSIGN(session::ServerFiles files,
+                    session::ServerFiles::Below(options.copy_directories));
+  CELLAR_TRY(CheckCopyDirectories(options.copy_directories, options.store.directory));
+  session::LimitServerFiles(database, std::move(files));
+  std::string list;
+  for (const std::string& directory : options.copy_directories) {
+    list += fmt::format("{}{}", list.empty() ? "" : " ", directory);
+  }
+  if (list.empty()) {
+    Log("COPY uses no files of this machine");
+  } else {
+    Log("COPY may use files of this machine", {{"directories", list}});
+  }
+  return Status();
+}
 
 session::SessionOptions SessionOf(const rpc::Identity& identity) {
   session::SessionOptions session;
@@ -141,11 +245,10 @@ void WaitForEnd(const sigset_t& signals, const ServeOptions& options, const std:
     if (::sigwait(&signals, &signal) != 0) continue;
     if (signal != SIGHUP) return;
     if (!hba_path.empty()) {
-      auto rules = auth::HbaRules::Load(hba_path);
+      auto rules = LoadRules(hba_path);
       if (rules.ok()) {
         listener->SetRules(*rules);
         login->Set(*rules);
-        Log("connection rules loaded");
       } else {
         Log(LogLevel::kError, "the connection rules stay as they were",
             {{"reason", rules.status().ToString()}});
@@ -276,6 +379,16 @@ Status Serve(const ServeOptions& options,
              const std::function<void(const std::string& url)>& ready) {
   const sigset_t signals = BlockSignals();
   RaiseFileLimit();
+  const std::string directory = AbsoluteDirectory(options.store.directory);
+  Log("starting",
+      {{"version", CELLAR_VERSION}, {"store", directory}, {"process", std::to_string(::getpid())}});
+  CELLAR_TRY(CheckStoreDirectory(directory, ::geteuid()));
+  const std::string hba_path = HbaPath(options);
+  if (options.trust_local && !hba_path.empty()) {
+    return InvalidError("--trust-local has no effect beside the connection rules of \"{}\"",
+                        hba_path)
+        .WithHint("Let the rules trust whom you mean, or leave --trust-local away.");
+  }
   CELLAR_TRY_ASSIGN(std::shared_ptr<const pgwire::TlsContext> tls, MakeTls(options));
   if (options.superuser_reserved_connections >= options.max_connections) {
     return InvalidError(
@@ -288,14 +401,24 @@ Status Serve(const ServeOptions& options,
   store.max_connections = options.max_connections;
   store.superuser_reserved_connections = options.superuser_reserved_connections;
   CELLAR_TRY_ASSIGN(std::unique_ptr<session::Database> database, store::OpenDatabase(store));
-  const std::string hba_path = HbaPath(options);
+  const std::optional<kv::StoreHeader> header = ReadHeader(database->engine());
+  Log("the store is open", {{"format", header ? std::to_string(header->format_version) : "?"}});
+  for (const std::string& warning : StartWarnings(directory, ::geteuid()))
+    Log(LogLevel::kWarning, warning);
+  CELLAR_TRY(LimitFiles(options, database.get()));
   LoginRules login;
-  login.policy.trust_loopback = !options.always_ask_password;
+  login.policy.trust_loopback = options.trust_local;
   login.policy.require_encryption_off_loopback = !options.allow_plaintext;
-  login.policy.mock_secret = MockSecret(database->engine());
+  login.policy.mock_secret = MockSecret(header);
   if (!hba_path.empty()) {
-    CELLAR_TRY_ASSIGN(login.policy.rules, auth::HbaRules::Load(hba_path));
+    CELLAR_TRY_ASSIGN(login.policy.rules, LoadRules(hba_path));
   }
+  CELLAR_TRY_ASSIGN(const SuperuserUrl superuser,
+                    PrepareSuperuserUrl(database.get(), directory, !options.trust_local,
+                                        Authority(options.host, options.port), kDefaultDatabase));
+  // Nobody chose it, so who wants no passwords is not asked for it.
+  if (superuser.secret != SuperuserSecret::kNone) login.policy.made_verifier = superuser.verifier;
+  LogLogins(options, login.policy.rules != nullptr, superuser);
   std::unique_ptr<pgwire::Host> host = pgwire::MakeHost(database.get());
   pgwire::ListenerOptions listen;
   listen.host = options.host;
@@ -320,18 +443,19 @@ Status Serve(const ServeOptions& options,
                           options.http_host, options.http_port,
                           OperatorRoutes(database.get(), {&sql_meters, &table_meters}, &stopping)));
   }
-  if (login.policy.rules != nullptr) {
-    Log("connection rules loaded", {{"file", hba_path}});
-  } else if (!options.always_ask_password) {
-    Log("users of this machine need no password for roles that have none");
+  const std::string authority = Authority(options.host, listener->port());
+  // The secret opens the store at any address: a full disk does not keep the doors shut.
+  const Status updated = UpdateSuperuserUrl(superuser, authority, kDefaultDatabase);
+  if (!updated.ok()) {
+    Log(LogLevel::kWarning, "the superuser's URL names another address",
+        {{"reason", updated.ToString()}});
   }
-  ready(fmt::format("postgresql://{}@{}:{}/{}", kDefaultUser, UrlHost(options.host),
-                    listener->port(), kDefaultDatabase));
-  if (grpc != nullptr) {
-    ready(fmt::format("grpc://{}:{}", UrlHost(options.grpc_host), grpc->port()));
-  }
+  LogDoors(options, listener->port(), grpc.get(), http.get());
+  ready(fmt::format("postgresql://{}@{}/{}", PercentEncoded(superuser.user), authority,
+                    kDefaultDatabase));
+  if (grpc != nullptr) ready("grpc://" + Authority(options.grpc_host, grpc->port()));
   if (http != nullptr) {
-    ready(fmt::format("http://{}:{}/metrics", UrlHost(options.http_host), http->port()));
+    ready(fmt::format("http://{}/metrics", Authority(options.http_host, http->port())));
   }
   WaitForEnd(signals, options, hba_path, &login, listener.get());
   Log("shutting down");

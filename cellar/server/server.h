@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cellar/base/status.h"
 #include "cellar/store/open.h"
@@ -28,13 +29,16 @@ struct ServeOptions {
   uint16_t http_port = 0;
   std::string tls_certificate, tls_key;  // PEM files; empty: no TLS, or
   bool tls_self_signed = false;          // a certificate made at the start
-  // Ask everybody for a password, also on this machine.
-  bool always_ask_password = false;
+  // Roles without a password come in from this machine. Otherwise everybody needs one, and the
+  // superuser of a store without passwords is given one (superuser_url.h). Not beside rules.
+  bool trust_local = false;
   // Let other machines come in unencrypted.
   bool allow_plaintext = false;
   // Rules of who may connect, as pg_hba.conf; they replace the two choices above. Empty: `hba.conf`
   // in the store's directory, if there is one.
   std::string hba_file;
+  // Where COPY may read and write files: in and below these, outside of the store. None: nowhere.
+  std::vector<std::string> copy_directories;
   std::chrono::milliseconds shutdown_grace{10000};
 };
 
@@ -44,8 +48,9 @@ Result<std::pair<std::string, uint16_t>> ParseListenAddress(std::string_view tex
 // Runs until SIGTERM or SIGINT, then ends all sessions, closes the store and returns OK; a second
 // signal shortens the wait. SIGHUP reads the certificate and the rules again. `ready` is called
 // with the URL of each door, PostgreSQL's first, once it is open. Blocks these signals in the whole
-// process; call it before other threads are started. Errors: of the store, the certificate or the
-// address; nothing runs then.
+// process; call it before other threads are started. The log's first lines say what is served, from
+// where, and who may come in. Errors: of the store, the certificate or the address, and those of
+// start_checks.h; nothing runs then.
 Status Serve(const ServeOptions& options, const std::function<void(const std::string& url)>& ready);
 
 }  // namespace cellar::server

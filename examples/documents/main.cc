@@ -2,7 +2,7 @@
 // how it opens.
 //
 //   documents DIRECTORY      makes the table on first use
-//   documents HOST:PORT      `cellar serve --grpc HOST:PORT`, where somebody has run
+//   documents HOST:PORT      `cellar serve --trust-local --grpc HOST:PORT`, where somebody has run
 //                            CREATE TABLE documents (path text PRIMARY KEY, version bigint, body
 //                            jsonb)
 #include <cellar/client.h>

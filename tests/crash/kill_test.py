@@ -178,8 +178,9 @@ def load(url, ledger):
 
 
 def start(cellar, store):
-    process = subprocess.Popen([cellar, "serve", "--store", store, "--listen", "127.0.0.1:0"],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [cellar, "serve", "--store", store, "--listen", "127.0.0.1:0", "--trust-local"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     line = process.stdout.readline().strip()
     if not line.startswith("ready "):
         process.kill()

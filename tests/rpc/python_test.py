@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from urllib.parse import urlsplit
 
 PROTO_DIR = os.path.abspath(sys.argv.pop(3)) if len(sys.argv) > 3 else "proto"
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "wire"))
@@ -204,6 +205,34 @@ class Python(harness.ServerTest):
             "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
         answer = next(listing(iter([b"\x3a\x00"])))
         self.assertIn(b"cellar.v1.Data", answer)
+
+
+class Untrusted(harness.ServerTest):
+    """A server that trusts nobody, as without --trust-local."""
+
+    OPTIONS = ("--grpc", "127.0.0.1:0")
+    TRUST = False
+
+    def test_the_superuser_needs_its_secret(self):
+        target = self.server.process.stdout.readline().strip().removeprefix("ready grpc://")
+        with open(os.path.join(self.server.store, "superuser.url"), encoding="utf-8") as file:
+            secret = urlsplit(file.read().strip()).password
+        get = data_pb2.GetRequest(table="/cellar/nothing", keys=[key(1)])
+        with grpc.insecure_channel(target) as channel:
+            data, auth = data_pb2_grpc.DataStub(channel), auth_pb2_grpc.AuthStub(channel)
+            for metadata in ([], [("cellar-user", "cellar")], [("cellar-user", "nobody")]):
+                with self.assertRaises(grpc.RpcError) as caught:
+                    data.Get(get, metadata=metadata)
+                self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
+                self.assertEqual(detail(caught.exception).sqlstate, "28P01")
+            for user, password in (("cellar", "wrong"), ("nobody", secret)):
+                with self.assertRaises(grpc.RpcError) as caught:
+                    scram(auth, user, password)
+                self.assertEqual(detail(caught.exception).sqlstate, "28P01")
+            token = scram(auth, "cellar", secret)
+            with self.assertRaises(grpc.RpcError) as caught:
+                data.Get(get, metadata=[("authorization", f"Bearer {token}")])
+            self.assertEqual(detail(caught.exception).sqlstate, "42P01")
 
 
 class MutualTls(unittest.TestCase):

@@ -44,7 +44,7 @@ class ServerProcess {
       ::dup2(null, STDERR_FILENO);
       const std::string grpc = fmt::format("127.0.0.1:{}", port);
       ::execl(CELLAR_PROGRAM, "cellar", "serve", "--store", store_.c_str(), "--listen",
-              "127.0.0.1:0", "--grpc", grpc.c_str(), nullptr);
+              "127.0.0.1:0", "--trust-local", "--grpc", grpc.c_str(), nullptr);
       ::_exit(127);
     }
     ::close(pipe_ends[1]);

@@ -21,18 +21,23 @@ STOP_SECONDS = 30
 
 
 class Server:
-    """`cellar serve` on a store; `with Server() as server: server.url`."""
+    """`cellar serve` on a store; `with Server() as server: server.url`.
 
-    def __init__(self, *options, store=None):
+    trust: --trust-local, so that clients need no password. log: a file for what it logs.
+    """
+
+    def __init__(self, *options, store=None, trust=True, log=os.devnull, listen="127.0.0.1:0"):
+        self.log, self.listen = log, listen
         self.folder = None if store else tempfile.mkdtemp(prefix="cellar-wire-")
         self.store = store or os.path.join(self.folder, "store")
-        self.options = list(options)
+        self.options = [*(["--trust-local"] if trust else []), *options]
         self.process = None
 
     def start(self):
-        self.process = subprocess.Popen(
-            [CELLAR, "serve", "--store", self.store, "--listen", "127.0.0.1:0", *self.options],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [CELLAR, "serve", "--store", self.store, "--listen", self.listen, *self.options],
+                stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.process.stdout.readline().strip()
         if not line.startswith("ready postgresql://"):
             raise RuntimeError(f"the server said {line!r}")
@@ -112,10 +117,11 @@ class ServerTest(unittest.TestCase):
     """One server per class."""
 
     OPTIONS = ()
+    TRUST = True
 
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(*cls.OPTIONS).start()
+        cls.server = Server(*cls.OPTIONS, trust=cls.TRUST).start()
 
     @classmethod
     def tearDownClass(cls):

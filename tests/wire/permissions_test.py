@@ -137,6 +137,8 @@ class Permissions(ServerTest):
 class Rules(ServerTest):
     """--hba, read again on SIGHUP."""
 
+    TRUST = False
+
     @classmethod
     def setUpClass(cls):
         cls.file = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"cellar-rules-{os.getpid()}")
@@ -194,7 +196,7 @@ class Log(ServerTest):
         with open(log, "wb") as file:
             process = subprocess.Popen(
                 [sys.argv[1] if len(sys.argv) > 1 else "cellar", "serve", "--store", store,
-                 "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=file, text=True)
+                 "--listen", "127.0.0.1:0", "--trust-local"], stdout=subprocess.PIPE, stderr=file, text=True)
         try:
             url = process.stdout.readline().split()[1]
             script = ("CREATE ROLE z_a LOGIN PASSWORD 'pass-hunter';\n"

@@ -58,6 +58,7 @@ class Security(ServerTest):
 
 class AlwaysAsk(ServerTest):
     OPTIONS = ("--require-password",)
+    TRUST = False
 
     def test_unknown_users_look_like_known_ones(self):
         environment = {"PGPASSWORD": "x"}
