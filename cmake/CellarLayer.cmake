@@ -31,6 +31,7 @@ if(NOT CELLAR_SANITIZE AND NOT CELLAR_FUZZ)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" _config)
   if("${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${_config}}" MATCHES "-O[123s]")  # it warns without
     add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+    set(CELLAR_FORTIFIED ON)
   endif()
 endif()
 add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
