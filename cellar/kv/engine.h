@@ -22,6 +22,9 @@
 
 namespace cellar::kv {
 
+struct BackupInfo;  // cellar/kv/backup.h
+struct BackupOptions;
+
 // What an engine can take in one transaction; SIZE_MAX means no bound of its own.
 struct Limits {
   size_t max_key_bytes = 64 << 10;
@@ -291,6 +294,10 @@ class Engine {
   // Makes all commits durable, those that did not ask for it too.
   virtual Status Sync() = 0;
   virtual EngineStats stats() const = 0;
+  // Adds a backup of the store, as it is at one moment of the call, to a directory of them; writers
+  // go on meanwhile. Include cellar/kv/backup.h. Errors: see there; 0A000 from engines that have no
+  // backups.
+  virtual Result<BackupInfo> Backup(const BackupOptions& options);
   // Flushes and releases the store. Later calls answer kUnavailable.
   virtual Status Close() = 0;
 };

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "cellar/kv/backup.h"
 #include "cellar/kv/engine.h"
 
 namespace cellar::kv {
@@ -50,6 +51,9 @@ class FaultyEngine : public Engine {
   }
   Status Sync() override { return engine_->Sync(); }
   EngineStats stats() const override { return engine_->stats(); }
+  Result<BackupInfo> Backup(const BackupOptions& options) override {
+    return engine_->Backup(options);
+  }
   Status Close() override { return engine_->Close(); }
 
  private:

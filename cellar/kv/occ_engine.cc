@@ -1,6 +1,7 @@
 #include "cellar/kv/occ_engine.h"
 
 #include "cellar/base/sqlstate.h"
+#include "cellar/kv/backup.h"
 #include "cellar/kv/occ_transaction.h"
 
 namespace cellar::kv {
@@ -43,6 +44,12 @@ Status OccEngine::Sync() {
   CELLAR_TRY(CheckOpen());
   CELLAR_TRY(queue_.health());
   return storage_->Sync();
+}
+
+Result<BackupInfo> OccEngine::Backup(const BackupOptions& options) {
+  CELLAR_TRY(CheckOpen());
+  CELLAR_TRY(queue_.health());
+  return storage_->Backup(options);
 }
 
 EngineStats OccEngine::stats() const {

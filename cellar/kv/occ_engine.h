@@ -35,6 +35,7 @@ class OccEngine : public Engine {
   Status Compact(std::string_view start, std::string_view end) override;
   Status Sync() override;
   EngineStats stats() const override;
+  Result<BackupInfo> Backup(const BackupOptions& options) override;
   Status Close() override;
 
   Storage& storage() { return *storage_; }

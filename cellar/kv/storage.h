@@ -135,6 +135,8 @@ class Storage {
   virtual Status Sync() = 0;
   // Fills the byte counters.
   virtual void AddStats(EngineStats* stats) const = 0;
+  // As Engine::Backup: a state that holds each group whole or not at all. Thread-safe.
+  virtual Result<BackupInfo> Backup(const BackupOptions& options);
   virtual Status Close() = 0;
 };
 

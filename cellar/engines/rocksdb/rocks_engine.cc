@@ -1,21 +1,16 @@
 #include "cellar/engines/rocksdb/rocks_engine.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
-#include <cstring>
 #include <filesystem>
 #include <optional>
-#include <random>
 #include <system_error>
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/engines/rocksdb/log_end.h"
 #include "cellar/engines/rocksdb/rocks_storage.h"
+#include "cellar/engines/rocksdb/store_directory.h"
 #include "cellar/engines/rocksdb/wal_guard.h"
 #include "cellar/kv/occ_engine.h"
 
@@ -24,103 +19,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Tells a store from any other directory before RocksDB touches it. Written first, and by rename,
-// so that a store whose making was interrupted can be told too.
-constexpr std::string_view kMarkerFile = "CELLAR";
-constexpr std::string_view kMarkerText = "Cellar store, format ";
-constexpr std::string_view kBeingMade = ", being made";
-constexpr std::string_view kLockFile = "cellar.lock";
 constexpr std::string_view kHowToGoOn =
     "Restore a backup, or open the store with --accept-log-damage to go on without what is lost.";
-
-Status IoError(std::string_view what, int error) {
-  return SqlError(Code::kUnavailable, error == ENOSPC ? sqlstate::kDiskFull : sqlstate::kIoError,
-                  "{}: {}", what, std::generic_category().message(error));
-}
-
-// An open file descriptor.
-class File {
- public:
-  File(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
-  File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  File& operator=(File&&) = delete;
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-// Keeps other processes, and other engines of this one, from a store. The lock goes with the file
-// descriptor, so a dead process leaves none.
-class StoreLock {
- public:
-  static Result<std::unique_ptr<StoreLock>> Take(const std::string& directory) {
-    File file(fmt::format("{}/{}", directory, kLockFile), O_RDWR | O_CREAT);
-    if (file.fd() < 0) return IoError("could not open the lock file of the store", errno);
-    if (::flock(file.fd(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK) return IoError("could not lock the store", errno);
-      return InUse(directory, file.fd());
-    }
-    const std::string pid = fmt::format("{}\n", ::getpid());
-    if (::ftruncate(file.fd(), 0) != 0 ||
-        ::pwrite(file.fd(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
-      return IoError("could not write the lock file of the store", errno);
-    }
-    return std::make_unique<StoreLock>(std::move(file));
-  }
-  explicit StoreLock(File file) : file_(std::move(file)) {}
-
- private:
-  static Status InUse(const std::string& directory, int fd) {
-    char text[32] = {};
-    const ssize_t size = ::pread(fd, text, sizeof(text) - 1, 0);
-    long pid = 0;
-    if (size > 0) std::from_chars(text, text + size, pid);
-    Status status =
-        SqlError(Code::kUnavailable, sqlstate::kObjectInUse,
-                 "store \"{}\" is in use by another process", directory)
-            .WithHint("Connect to the server that has it open, or stop that process first.");
-    if (pid > 0) return std::move(status).WithDetail(fmt::format("Process {} has it open.", pid));
-    return status;
-  }
-
-  File file_;
-};
 
 Status NotAStore(const std::string& directory, std::string_view why) {
   return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
                   "directory \"{}\" is not a Cellar store: {}", directory, why)
       .WithHint("Name an empty directory or one that does not exist yet.");
-}
-
-Status SyncDirectory(const std::string& directory) {
-  const File file(directory, O_RDONLY | O_DIRECTORY);
-  if (file.fd() < 0 || ::fsync(file.fd()) != 0) {
-    return IoError("could not sync the directory of the store", errno);
-  }
-  return {};
-}
-
-// `made`: the store has its header and the record of its log's end, and never loses them again.
-Status WriteMarker(const std::string& directory, bool made) {
-  const std::string path = fmt::format("{}/{}", directory, kMarkerFile), fresh = path + ".new";
-  const std::string text =
-      fmt::format("{}{}{}\n", kMarkerText, kv::kStoreFormatVersion, made ? "" : kBeingMade);
-  {
-    const File file(fresh, O_WRONLY | O_CREAT | O_TRUNC);
-    if (file.fd() < 0 ||
-        ::write(file.fd(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-        ::fsync(file.fd()) != 0) {
-      return IoError("could not write the marker file of the store", errno);
-    }
-  }
-  if (::rename(fresh.c_str(), path.c_str()) != 0) {
-    return IoError("could not write the marker file of the store", errno);
-  }
-  return SyncDirectory(directory);
 }
 
 struct Marker {
@@ -133,32 +38,23 @@ struct Marker {
 
 // Errors: it is of a newer format, or no marker at all.
 Result<Marker> ReadMarker(const std::string& directory) {
-  const File file(fmt::format("{}/{}", directory, kMarkerFile), O_RDONLY);
-  if (file.fd() < 0) {
-    if (errno == ENOENT) return Marker();
-    return IoError("could not read the marker file of the store", errno);
-  }
-  char text[64];
-  const ssize_t size = ::read(file.fd(), text, sizeof(text));
-  std::string_view content(text, size > 0 ? static_cast<size_t>(size) : 0);
   Marker marker;
-  if (content.starts_with(kMarkerText)) {
-    content.remove_prefix(kMarkerText.size());
-    const char* end = content.data() + content.size();
-    const char* rest = std::from_chars(content.data(), end, marker.format).ptr;
-    content = std::string_view(rest, static_cast<size_t>(end - rest));
-    if (marker.format > kv::kStoreFormatVersion) return kv::NewerStoreFormat(marker.format);
-    marker.being_made = content == std::string(kBeingMade) + "\n";
-    if (!marker.being_made && content != "\n") marker.format = 0;
+  std::string rest;
+  CELLAR_TRY_ASSIGN(const std::optional<uint32_t> format,
+                    ReadMarkerNumber(directory, kMarkerFile, kMarkerText, &rest));
+  if (!format) return marker;
+  if (*format > kv::kStoreFormatVersion) return kv::NewerStoreFormat(*format);
+  marker.format = *format;
+  marker.being_made = rest == fmt::format("{}\n", kBeingMade);
+  if (marker.format == 0 || (!marker.being_made && rest != "\n")) {
+    return NotAStore(directory, "its marker file holds something else");
   }
-  if (marker.format == 0) return NotAStore(directory, "its marker file holds something else");
   return marker;
 }
 
 struct DirectoryState {
   Marker marker;
   bool has_database = false;  // RocksDB's
-  bool has_data_files = false;
 
   bool has_marker() const { return marker.format != 0; }
 };
@@ -213,6 +109,10 @@ Result<DirectoryState> PrepareDirectory(const RocksOptions& options) {
   if (error) return IoError(fmt::format("could not read \"{}\"", directory), error.value());
   for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename();
+    if (name == kRestoringDirectory) {
+      return NotAStore(directory, "a restore into it has not ended")
+          .WithHint("Run `cellar backup restore` into it again.");
+    }
     if (name != kLockFile && name != "lost+found" && name != std::string(kMarkerFile) + ".new") {
       return NotAStore(directory, "it is not empty");
     }
@@ -302,17 +202,10 @@ Result<std::optional<LogEnd>> CheckBeforeOpening(const RocksOptions& options,
   return end;
 }
 
-Result<kv::StoreHeader> NewHeader() {
-  kv::StoreHeader header;
-  std::random_device random;
-  for (uint8_t& byte : header.store_id) byte = static_cast<uint8_t>(random());
-  return header;
-}
-
 // An OccEngine that keeps its store locked until it is closed.
 class RocksEngine : public kv::OccEngine {
  public:
-  RocksEngine(std::unique_ptr<kv::Storage> storage, std::unique_ptr<StoreLock> lock)
+  RocksEngine(std::unique_ptr<kv::Storage> storage, std::unique_ptr<DirectoryLock> lock)
       : OccEngine(std::move(storage)), lock_(std::move(lock)) {}
   ~RocksEngine() override { static_cast<void>(RocksEngine::Close().ok()); }
 
@@ -323,16 +216,16 @@ class RocksEngine : public kv::OccEngine {
   }
 
  private:
-  std::unique_ptr<StoreLock> lock_;
+  std::unique_ptr<DirectoryLock> lock_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<kv::Engine>> OpenRocksEngine(const RocksOptions& options) {
   CELLAR_TRY_ASSIGN(const DirectoryState state, PrepareDirectory(options));
-  std::unique_ptr<StoreLock> lock;
+  std::unique_ptr<DirectoryLock> lock;
   if (!options.read_only) {
-    CELLAR_TRY_ASSIGN(lock, StoreLock::Take(options.directory));
+    CELLAR_TRY_ASSIGN(lock, DirectoryLock::Take(options.directory));
   }
   std::optional<LogEnd> end;
   if (state.has_database) {
@@ -352,8 +245,7 @@ Result<std::unique_ptr<kv::Engine>> OpenRocksEngine(const RocksOptions& options)
     if (!opened.empty || options.read_only || must_have) {
       return Lost(options.directory, "its header record", kRestore);
     }
-    CELLAR_TRY_ASSIGN(const kv::StoreHeader header, NewHeader());
-    CELLAR_TRY(WriteStoreHeader(opened.storage.get(), header));
+    CELLAR_TRY(WriteStoreHeader(opened.storage.get(), NewStoreHeader()));
     CELLAR_TRY(SyncDirectory(options.directory));
   } else if (!options.read_only && opened.header->format_version < kv::kStoreFormatVersion) {
     opened.header->format_version = kv::kStoreFormatVersion;

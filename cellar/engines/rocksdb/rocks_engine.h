@@ -10,6 +10,10 @@
 #include "cellar/base/status.h"
 #include "cellar/kv/engine.h"
 
+namespace rocksdb {
+class Env;
+}
+
 namespace cellar::engines {
 
 // What a fault hook is asked about: one call on a file of the store.
@@ -36,7 +40,10 @@ struct RocksOptions {
   bool cache_index_blocks = false;
   bool compress_cold_data = false;  // ZSTD for the last level instead of LZ4
 
-  // Tests only: what a call on a file is to answer; empty: none.
+  // Of a backup that is looked at where it lies (rocks_backup.h), read-only; null: files as usual.
+  std::shared_ptr<rocksdb::Env> env;
+
+  // Tests only: what a call on a file is to answer, of a backup too; empty: none.
   std::function<Status(FileCall, std::string_view path)> fault;
 };
 

@@ -226,6 +226,20 @@ class PrivateFileSystem : public rocksdb::FileSystemWrapper {
     IOStatus status = target()->ReopenWritableFile(path, options, file, context);
     return Made(path, std::move(status), file);
   }
+  IOStatus CreateDir(const std::string& path, const IOOptions& options,
+                     IODebugContext* context) override {
+    IOStatus status = target()->CreateDir(path, options, context);
+    if (status.ok()) ::chmod(path.c_str(), S_IRWXU);
+    return status;
+  }
+  IOStatus CreateDirIfMissing(const std::string& path, const IOOptions& options,
+                              IODebugContext* context) override {
+    // What was there already keeps its mode.
+    if (::access(path.c_str(), F_OK) == 0) {
+      return target()->CreateDirIfMissing(path, options, context);
+    }
+    return CreateDir(path, options, context);
+  }
   IOStatus NewLogger(const std::string& path, const IOOptions&,
                      std::shared_ptr<rocksdb::Logger>* logger, IODebugContext*) override {
     const int fd =

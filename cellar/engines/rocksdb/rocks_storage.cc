@@ -10,6 +10,7 @@
 #include <rocksdb/options.h>
 #include <rocksdb/sst_file_manager.h>
 #include <rocksdb/table.h>
+#include <rocksdb/utilities/stackable_db.h>
 #include <rocksdb/utilities/table_properties_collectors.h>
 #include <rocksdb/write_batch.h>
 #include <rocksdb/write_buffer_manager.h>
@@ -19,6 +20,8 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <mutex>
+#include <random>
 #include <thread>
 
 #include "cellar/base/memory_account.h"
@@ -26,6 +29,7 @@
 #include "cellar/engines/rocksdb/disk_space.h"
 #include "cellar/engines/rocksdb/log_end.h"
 #include "cellar/engines/rocksdb/log_gate.h"
+#include "cellar/engines/rocksdb/rocks_backup.h"
 #include "cellar/engines/rocksdb/rocks_file_system.h"
 #include "cellar/engines/rocksdb/rocks_read.h"
 #include "cellar/engines/rocksdb/rocks_spill.h"
@@ -43,7 +47,8 @@ constexpr uint64_t kMaxSplitScanBytes = 64 << 20;
 constexpr size_t kDeletionWindow = 32 << 10;  // entries
 constexpr size_t kMinWriteBufferBytes = 4 << 20;
 constexpr uint64_t kMinMarginBytes = 2 << 20;
-constexpr uint64_t kDiskParts = 32;  // of a small disk, a memtable takes one at most
+constexpr uint64_t kLittleInMemory = 4 << 20;  // a backup takes it from the log
+constexpr uint64_t kDiskParts = 32;            // of a small disk, a memtable takes one at most
 constexpr std::string_view kCouldNotRead = "could not read the store";
 constexpr std::string_view kCouldNotWrite = "could not write to the store";
 
@@ -248,7 +253,8 @@ class RocksStorage : public kv::Storage {
         spill_directory_(ours.directory + "/spill"),
         spill_bytes_(ours.spill_bytes),
         read_only_(read_only),
-        env_(MakePrivateEnv(ours.fault, &gate_)),
+        fault_(ours.fault),
+        env_(ours.env != nullptr ? ours.env : MakePrivateEnv(ours.fault, &gate_)),
         files_(rocksdb::NewSstFileManager(env_.get())),
         cache_(rocksdb::NewLRUCache(
             std::max(ours.cache_bytes != 0 ? ours.cache_bytes : DefaultCacheBytes(),
@@ -346,6 +352,7 @@ class RocksStorage : public kv::Storage {
   }
 
   Status Write(std::span<const kv::GroupMember> group, bool* failed) override {
+    const std::lock_guard whole(change_mutex_);
     const LogPass pass(&gate_, LogGate::Side::kAppend);
     if (!pass.open()) return LogHasFailed();
     for (const kv::GroupMember& member : group) {
@@ -370,6 +377,7 @@ class RocksStorage : public kv::Storage {
   Status SyncLog(bool* failed) override {
     // RocksDB takes no further calls on a log after an error, even if the disk was only full. Then
     // finding room brings what was written to disk, and a later call succeeds.
+    const std::lock_guard alone(sync_mutex_);
     rocksdb::Status status = rocksdb::Status::IOError(rocksdb::Status::kNoSpace);
     {
       const LogPass pass(&gate_, LogGate::Side::kSync);
@@ -396,6 +404,7 @@ class RocksStorage : public kv::Storage {
                 std::span<const kv::WriteBuffer::RangeDeletion> range_deletions,
                 std::span<const kv::CounterWrite> counters, bool unread, uint64_t version,
                 bool* failed) override {
+    const std::lock_guard whole(change_mutex_);
     std::vector<std::string> paths;
     if (!range_deletions.empty()) {
       // First of the list: overlapping files are ordered as they are listed.
@@ -454,6 +463,7 @@ class RocksStorage : public kv::Storage {
   Status Sync() override {
     if (read_only_) return {};
     // RocksDB takes no further calls on a log after an error: what is not in it stays out.
+    const std::lock_guard alone(sync_mutex_);
     const LogPass pass(&gate_, LogGate::Side::kSync);
     if (!pass.open()) return LogHasFailed();
     const uint64_t change = db_->GetLatestSequenceNumber();
@@ -471,6 +481,7 @@ class RocksStorage : public kv::Storage {
                           property("rocksdb.estimate-table-readers-mem");
     stats->disk_bytes = property("rocksdb.live-sst-files-size");
   }
+  Result<kv::BackupInfo> Backup(const kv::BackupOptions& options) override;
   Status Close() override {
     if (db_ == nullptr) return {};
     Status status = Sync();
@@ -486,6 +497,25 @@ class RocksStorage : public kv::Storage {
   }
 
  private:
+  friend class BackedUpDb;
+
+  // Of a backup: lists the files of one state, in which the log ends with a whole group and holds
+  // nothing beyond a file that was ingested after the list was begun, as RocksDB by itself would
+  // let it. Commits wait for it: a sync of the log.
+  rocksdb::Status ListFiles(const rocksdb::LiveFilesStorageInfoOptions& options,
+                            std::vector<rocksdb::LiveFileStorageInfo>* files) {
+    const std::lock_guard whole(change_mutex_);
+    const std::lock_guard alone(sync_mutex_);
+    const LogPass pass(&gate_, LogGate::Side::kSync);
+    if (!pass.open()) return rocksdb::Status::IOError("the log of the store has failed");
+    const rocksdb::Status status = db_->GetLiveFilesStorageInfo(options, files);
+    if (IsDiskFull(status)) full_->set(true);
+    return status;
+  }
+  // Moves what is in memory alone, and in the log, to files, which later backups share; unless it
+  // is little, or the disk is full.
+  void WriteOutMemory(const CancelToken* cancel);
+
   Status DiskFull(uint64_t free, uint64_t needed) const {
     return FromRocks(rocksdb::Status::IOError(rocksdb::Status::kNoSpace), kCouldNotWrite)
         .WithDetail(fmt::format("\"{}\" has {} MB of room; {} MB are needed.", directory_,
@@ -598,8 +628,9 @@ class RocksStorage : public kv::Storage {
   const std::string directory_, spill_directory_;
   const size_t spill_bytes_;
   const bool read_only_;
+  const std::function<Status(FileCall, std::string_view path)> fault_;
   LogGate gate_;
-  const std::unique_ptr<rocksdb::Env> env_;
+  const std::shared_ptr<rocksdb::Env> env_;
   const std::shared_ptr<rocksdb::SstFileManager> files_;
   const std::shared_ptr<rocksdb::Cache> cache_;
   MemoryCharge cache_charge_{MemoryAccount::Process()};  // of all it may come to hold
@@ -615,6 +646,8 @@ class RocksStorage : public kv::Storage {
   const rocksdb::ReadOptions latest_;
   uint64_t opened_version_ = 0;
   std::atomic<uint64_t> spill_files_{0};
+  std::mutex change_mutex_;  // held by whoever changes the database; taken before the next
+  std::mutex sync_mutex_;    // held by whoever syncs the log
 
   // Of the one writer.
   rocksdb::WriteBatch batch_;
@@ -655,6 +688,75 @@ std::vector<std::string> RocksStorage::SplitPoints(std::string_view start, std::
   return points;
 }
 
+// The database as the backup engine of RocksDB sees it.
+class BackedUpDb : public rocksdb::StackableDB {
+ public:
+  // Both outlive it; the bytes of the files are added to `total_bytes`.
+  BackedUpDb(RocksStorage* storage, std::atomic<uint64_t>* total_bytes)
+      : StackableDB(std::shared_ptr<rocksdb::DB>(storage->db(), [](rocksdb::DB*) {})),
+        storage_(storage),
+        total_bytes_(total_bytes) {}
+
+  rocksdb::Status GetLiveFilesStorageInfo(
+      const rocksdb::LiveFilesStorageInfoOptions& options,
+      std::vector<rocksdb::LiveFileStorageInfo>* files) override {
+    const rocksdb::Status status = storage_->ListFiles(options, files);
+    for (const rocksdb::LiveFileStorageInfo& file : *files) *total_bytes_ += file.size;
+    return status;
+  }
+
+ private:
+  RocksStorage* const storage_;
+  std::atomic<uint64_t>* const total_bytes_;
+};
+
+void RocksStorage::WriteOutMemory(const CancelToken* cancel) {
+  if (full_->found() || UnwrittenBytes() < kLittleInMemory) return;
+  {
+    // Beside no other call on the log, like the flushes of Admit.
+    const std::lock_guard whole(change_mutex_);
+    const LogPass pass(&gate_, LogGate::Side::kAppend);
+    if (!pass.open()) return;
+    rocksdb::FlushOptions flush;
+    flush.wait = false;  // a flush may have to wait for a sync that fails, which waits for us
+    flush.allow_write_stall = true;
+    if (!db_->Flush(flush).ok()) return;
+  }
+  constexpr auto kLongest = std::chrono::seconds(60);
+  constexpr auto kStep = std::chrono::milliseconds(5);
+  const auto until = std::chrono::steady_clock::now() + kLongest;
+  uint64_t waiting = 0;
+  while (db_->GetIntProperty("rocksdb.num-immutable-mem-table", &waiting) && waiting != 0) {
+    // What is not in files by then is taken from the log.
+    if (full_->found() || std::chrono::steady_clock::now() > until) return;
+    if (cancel != nullptr && cancel->cancelled()) return;
+    std::this_thread::sleep_for(kStep);  // tidy: allow(sleep) no event tells of the end
+  }
+}
+
+Result<kv::BackupInfo> RocksStorage::Backup(const kv::BackupOptions& options) {
+  if (read_only_) {
+    return SqlError(Code::kInvalid, sqlstate::kReadOnlySqlTransaction,
+                    "a store that is open for reading only is not backed up");
+  }
+  if (failed_ || gate_.failed()) return LogHasFailed();
+  kv::PinnedValue bytes;
+  CELLAR_TRY_ASSIGN(const bool found, GetLatest(kv::kStoreHeaderKey, &bytes));
+  if (!found) return CorruptionError("the store has lost its header record");
+  CELLAR_TRY_ASSIGN(const kv::StoreHeader header, kv::ParseStoreHeader(bytes.view()));
+  bytes.DropPin();
+  std::atomic<uint64_t> total_bytes = 0;
+  BackedUpDb db(this, &total_bytes);
+  BackupSource source;
+  source.db = &db;
+  source.directory = directory_;
+  source.header = header;
+  source.total_bytes = &total_bytes;
+  source.fault = fault_;
+  source.prepare = [&] { WriteOutMemory(options.cancel); };
+  return AddBackup(source, options);
+}
+
 }  // namespace
 
 Result<OpenedStorage> OpenRocksStorage(const RocksOptions& options, bool create, bool read_only) {
@@ -680,6 +782,13 @@ Result<OpenedStorage> OpenRocksStorage(const RocksOptions& options, bool create,
 
 Status KeepLogEnd(kv::Storage* storage, uint64_t generation) {
   return static_cast<RocksStorage*>(storage)->KeepLogEnd(generation);
+}
+
+kv::StoreHeader NewStoreHeader() {
+  kv::StoreHeader header;
+  std::random_device random;
+  for (uint8_t& byte : header.store_id) byte = static_cast<uint8_t>(random());
+  return header;
 }
 
 Status WriteStoreHeader(kv::Storage* storage, const kv::StoreHeader& header) {

@@ -21,6 +21,8 @@ struct OpenedStorage {
 Result<OpenedStorage> OpenRocksStorage(const RocksOptions& options, bool create, bool read_only);
 // Begins to keep the record of the log's end (log_end.h), after one of this generation.
 Status KeepLogEnd(kv::Storage* storage, uint64_t generation);
+// The header of another store than any there is.
+kv::StoreHeader NewStoreHeader();
 // Writes the header record durably.
 Status WriteStoreHeader(kv::Storage* storage, const kv::StoreHeader& header);
 
