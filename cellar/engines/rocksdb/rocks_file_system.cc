@@ -261,7 +261,10 @@ class PrivateFileSystem : public rocksdb::FileSystemWrapper {
     if (!status.ok()) return status;
     ::chmod(path.c_str(), kOwnerOnly);
     if (fault_) *file = std::make_unique<FaultyFile>(std::move(*file), path, &fault_);
-    if (path.ends_with(".log")) *file = std::make_unique<LogFile>(std::move(*file), gate_);
+    // Copies of logs, in backups, are files as others.
+    if (gate_ != nullptr && path.ends_with(".log")) {
+      *file = std::make_unique<LogFile>(std::move(*file), gate_);
+    }
     return status;
   }
 
