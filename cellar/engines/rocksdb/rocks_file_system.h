@@ -13,7 +13,8 @@ class Env;
 
 namespace cellar::engines {
 
-// `gate` hears of errors on logs; it outlives the environment.
+// `gate` hears of errors on logs and outlives the environment; null: none of the files is a log
+// that RocksDB writes.
 std::unique_ptr<rocksdb::Env> MakePrivateEnv(
     std::function<Status(FileCall, std::string_view path)> fault, LogGate* gate);
 
