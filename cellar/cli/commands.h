@@ -43,6 +43,34 @@ int RunImport(const ImportOptions& options);
 int RunKeys(const store::StoreOptions& store, const std::string& table, uint64_t limit,
             bool bounds);
 
+struct BackupCommand {
+  store::StoreOptions store;  // create: of which; restore: into which
+  std::string url;            // the store of this server instead
+  std::string database, as;   // restore: this one alone, under another name
+  std::string table;          // restore: this one alone: database.schema.table
+  std::string directory;      // of the backups
+  uint32_t number = 0;        // 0: the newest; verify: all
+  uint32_t keep = 0;          // create: 0 keeps all
+  bool progress = false, quiet = false;
+  OutputMode mode = OutputMode::kAligned;
+};
+// 1 on an error, and when verify finds damage.
+int RunBackupCreate(const BackupCommand& command);
+int RunBackupList(const BackupCommand& command);
+int RunBackupVerify(const BackupCommand& command);
+int RunBackupRestore(const BackupCommand& command);
+int RunBackupPrune(const BackupCommand& command);
+
+struct DumpCommand {
+  store::StoreOptions store;  // or, with store.backup set, a directory of backups
+  std::string database;       // empty: all of them, and the roles
+  std::string table;
+  bool schema_only = false, data_only = false, csv = false;
+  bool no_owner = false, no_privileges = false;
+  std::string to;  // a file, of CSV a directory; empty: standard output
+};
+int RunDump(const DumpCommand& command);
+
 struct CheckCommand {
   bool fast = false, full = false, repair = false;
 };

@@ -230,6 +230,144 @@ struct ImportCommand {
   int code = 0;
 };
 
+struct BackupCommands {
+  BackupCommand options;
+  int code = 0;
+
+  void Add(CLI::App* app) {
+    CLI::App* backup = app->add_subcommand("backup", "backups of a store, and stores of backups");
+    backup->require_subcommand(1);
+    CLI::App* create = Sub(backup, "create", "add a backup; writers may go on", &RunBackupCreate);
+    AddStoreOrUrl(create);
+    create->add_option("--to", options.directory, "directory of this store's backups")->required();
+    create->add_option("--keep", options.keep, "afterwards, remove all but this many")
+        ->check(CLI::PositiveNumber);
+    create->add_flag("--progress", options.progress,
+                     "tell of the progress, on standard error; so it is on a terminal");
+    create->add_flag("-q,--quiet", options.quiet, "no progress, no summary");
+
+    CLI::App* list = Sub(backup, "list", "show the backups of a directory", &RunBackupList);
+    AddFrom(list);
+    list->add_flag_callback(
+        "--csv", [this] { options.mode = OutputMode::kCsv; }, "CSV output");
+    list->add_flag_callback(
+        "--json", [this] { options.mode = OutputMode::kJson; }, "a JSON array of objects");
+
+    CLI::App* verify =
+        Sub(backup, "verify", "read backups and compare checksums; 1 on damage", &RunBackupVerify);
+    AddFrom(verify);
+    AddNumber(verify, "only this one; default: all");
+
+    CLI::App* restore = Sub(backup, "restore", "make a store of a backup", &RunBackupRestore);
+    AddFrom(restore);
+    AddNumber(restore, "which; default: the newest");
+    AddStoreOrUrl(restore);
+    CLI::Option* database = restore->add_option("--database", options.database,
+                                                "only this database, into a store that is there");
+    CLI::Option* table =
+        restore->add_option("--table", options.table,
+                            "only this table, into a store that is there: database.schema.table");
+    table->excludes(database);
+    restore->add_option("--as", options.as, "the database that it goes to; default: of its name");
+    restore->add_flag("-q,--quiet", options.quiet, "no summary");
+
+    CLI::App* prune = Sub(backup, "prune", "remove old backups", &RunBackupPrune);
+    AddFrom(prune);
+    prune->add_option("--keep", options.keep, "so many of the newest stay")
+        ->required()
+        ->check(CLI::PositiveNumber);
+    prune->add_flag("-q,--quiet", options.quiet, "no summary");
+  }
+
+ private:
+  CLI::App* Sub(CLI::App* backup, const char* name, const char* text,
+                int (*run)(const BackupCommand&)) {
+    CLI::App* command = backup->add_subcommand(name, text);
+    command->final_callback([this, command, run] {
+      const std::string missing = Missing(*command);
+      if (missing.empty()) {
+        code = run(options);
+      } else {
+        fmt::print(stderr, "cellar: {}\n", missing);
+        code = 2;
+      }
+    });
+    return command;
+  }
+  std::string Missing(const CLI::App& command) const {
+    const std::string name = command.get_name();
+    if (name != "create" && name != "restore") return "";
+    if (options.store.directory.empty() && options.url.empty()) {
+      return "name a store with --store, or a server with --url";
+    }
+    const bool part = !options.database.empty() || !options.table.empty();
+    if (name == "restore" && !options.url.empty() && !part) {
+      return "a server has its store open: --url is for --database and --table";
+    }
+    if (!options.as.empty() && !part) return "--as goes with --database or --table";
+    return "";
+  }
+  void AddStoreOrUrl(CLI::App* command) {
+    CLI::Option* store =
+        command->add_option("--store", options.store.directory, "directory of the store")
+            ->envname("CELLAR_STORE");
+    command
+        ->add_option("--url", options.url,
+                     "instead: of the server that has the store open, postgresql://..")
+        ->excludes(store);
+  }
+  void AddFrom(CLI::App* command) {
+    command->add_option("--from", options.directory, "directory of the backups")->required();
+  }
+  void AddNumber(CLI::App* command, const char* text) {
+    command->add_option("--backup", options.number, text)->check(CLI::PositiveNumber);
+  }
+};
+
+struct DumpCommands {
+  DumpCommand options;
+  std::string store, from;
+  uint32_t number = 0;
+  int code = 0;
+
+  void Add(CLI::App* app) {
+    CLI::App* command = app->add_subcommand("dump", "a store, or a part of it, as SQL or CSV");
+    CLI::Option* of_store =
+        command->add_option("--store", store, "directory of the store")->envname("CELLAR_STORE");
+    CLI::Option* of_backup =
+        command->add_option("--from", from, "directory of backups, to dump one of them");
+    of_backup->excludes(of_store);
+    command->add_option("--backup", number, "which; default: the newest")
+        ->check(CLI::PositiveNumber)
+        ->needs(of_backup);
+    command->add_option("-d,--database", options.database,
+                        "only this one; default: all, and roles");
+    command->add_option("--table", options.table, "only this one: table, or schema.table");
+    CLI::Option* schema =
+        command->add_flag("--schema-only", options.schema_only, "definitions without rows");
+    command->add_flag("--data-only", options.data_only, "rows without definitions")
+        ->excludes(schema);
+    command->add_flag("--no-owner", options.no_owner, "leave out who owns what");
+    command->add_flag("--no-privileges", options.no_privileges, "leave out GRANT and REVOKE");
+    command
+        ->add_option_function<std::string>(
+            "--format", [this](const std::string& name) { options.csv = name == "csv"; },
+            "sql (default), or csv: a file for each table")
+        ->check(CLI::IsMember({"sql", "csv"}));
+    command->add_option("--to", options.to, "file, of CSV a new directory; default: output");
+    command->final_callback([this] {
+      options.store.directory = from.empty() ? store : from;
+      if (!from.empty()) options.store.backup = number;
+      if (options.store.directory.empty()) {
+        fmt::print(stderr, "cellar: name a store with --store, or backups with --from\n");
+        code = 2;
+        return;
+      }
+      code = RunDump(options);
+    });
+  }
+};
+
 int Main(int argc, char** argv) {
   CLI::App app("Cellar: SQL tables in an ordered key-value store", "cellar");
   app.require_subcommand(1);
@@ -237,9 +375,13 @@ int Main(int argc, char** argv) {
   ServeCommand serve;
   SqlCommand sql;
   ImportCommand import;
+  BackupCommands backup;
+  DumpCommands dump;
   serve.Add(&app);
   sql.Add(&app);
   import.Add(&app);
+  backup.Add(&app);
+  dump.Add(&app);
   int code = 0;
   store::StoreOptions store;
   std::string table;
@@ -268,7 +410,7 @@ int Main(int argc, char** argv) {
     constexpr int kWrongUsage = 2;
     return app.exit(error) == 0 ? 0 : kWrongUsage;
   }
-  return code | serve.code | sql.code | import.code;
+  return code | serve.code | sql.code | import.code | backup.code | dump.code;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "cellar/base/machine_memory.h"
 #include "cellar/base/memory_account.h"
+#include "cellar/engines/rocksdb/rocks_backup.h"
 #include "cellar/engines/rocksdb/rocks_engine.h"
 #include "cellar/session/page_cache.h"
 
@@ -27,9 +28,13 @@ Result<std::unique_ptr<kv::Engine>> OpenEngine(const StoreOptions& options) {
     process->set_limit(DefaultProcessMemory());
   }
   engines::RocksOptions rocks;
-  rocks.directory = options.directory;
-  rocks.create_if_missing = options.create_if_missing;
-  rocks.read_only = options.read_only;
+  if (options.backup) {
+    CELLAR_TRY_ASSIGN(rocks, engines::LocateBackup(options.directory, *options.backup));
+  } else {
+    rocks.directory = options.directory;
+    rocks.create_if_missing = options.create_if_missing;
+    rocks.read_only = options.read_only;
+  }
   rocks.accept_log_damage = options.accept_log_damage;
   rocks.lost = options.lost;
   rocks.cache_bytes = options.cache_bytes;
@@ -39,8 +44,8 @@ Result<std::unique_ptr<kv::Engine>> OpenEngine(const StoreOptions& options) {
 Result<std::unique_ptr<session::Database>> OpenDatabase(const StoreOptions& options) {
   CELLAR_TRY_ASSIGN(std::unique_ptr<kv::Engine> engine, OpenEngine(options));
   session::DatabaseOptions database;
-  database.create_if_missing = options.create_if_missing;
-  database.read_only = options.read_only;
+  database.create_if_missing = options.create_if_missing && !options.backup;
+  database.read_only = options.read_only || options.backup;
   database.run_jobs = options.run_jobs;
   database.max_connections = options.max_connections;
   database.superuser_reserved_connections = options.superuser_reserved_connections;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cellar/base/status.h"
@@ -18,6 +19,8 @@ struct StoreOptions {
   bool create_if_missing = true;
   // Takes no lock and writes nothing: for looking at a store that another process may have open.
   bool read_only = false;
+  // `directory` holds backups: this one is opened where it lies, 0 the newest. Read-only.
+  std::optional<uint32_t> backup;
   bool durable_commits = true;
   bool run_jobs = true;  // false: jobs stay as they are, and none is made
   // Opens a store whose log has lost durable commits; `lost`, if set, is told what that gives up.

@@ -1,0 +1,690 @@
+#include "cellar/cli/dump.h"
+
+#include <functional>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "cellar/cli/shell.h"
+#include "cellar/cli/shell_sink.h"
+#include "cellar/session/discarding_sink.h"
+#include "cellar/sql/parser/deparse.h"
+
+namespace cellar::cli {
+namespace {
+
+using sql::QuoteIdentifier;
+using sql::QuoteQualified;
+
+constexpr std::string_view kBootstrapRole = "cellar";
+// Columns of many queries below: whose oid, and which schemas are the user's.
+constexpr std::string_view kUserSchemas =
+    "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'";
+
+std::string Text(const std::optional<std::string>& value) { return value.value_or(""); }
+bool IsTrue(const std::optional<std::string>& value) { return value && *value == "t"; }
+
+std::vector<std::string> Lines(const std::optional<std::string>& text) {
+  std::vector<std::string> lines;
+  if (!text || text->empty()) return lines;
+  size_t at = 0;
+  while (at <= text->size()) {
+    const size_t end = std::min(text->find('\n', at), text->size());
+    lines.push_back(text->substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+// A string that every setting of standard_conforming_strings reads alike.
+std::string Literal(std::string_view text) {
+  const std::string literal = SqlLiteral(text);
+  return literal[0] == ' ' ? literal.substr(1) : literal;
+}
+
+// "name=value" lines as "name = 'value', ..".
+std::string OptionsText(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) {
+    const size_t equals = line.find('=');
+    if (equals == std::string::npos) continue;
+    if (!out.empty()) out += ", ";
+    std::string value = "'";
+    for (const char c : line.substr(equals + 1)) value += c == '\'' ? "''" : std::string(1, c);
+    out += fmt::format("{} = {}'", line.substr(0, equals), value);
+  }
+  return out;
+}
+
+// Hands the lines of COPY TO to a target.
+class CopySink : public session::DiscardingSink {
+ public:
+  explicit CopySink(DumpTarget* target) : target_(target) {}
+  Status OnCopyOut(int, bool) override { return Status(); }
+  Status OnCopyData(std::string_view data) override { return target_->CopyData(data); }
+  Status OnCopyOutEnd() override { return Status(); }
+
+ private:
+  DumpTarget* const target_;
+};
+
+struct Sequence {
+  std::string oid, name;  // the name qualified
+  std::string options;    // of CREATE SEQUENCE
+  std::string owner, comment;
+  std::string table_oid, column;  // that owns it
+  bool identity = false;
+  std::string last_value;
+  bool is_called = false;
+};
+
+struct Constraint {
+  std::string name, definition, comment;
+  char type = 'c';
+  bool validated = true;
+};
+
+struct Table {
+  std::string oid, name, owner;
+  std::vector<Constraint> constraints;
+  std::string copied_columns;  // "(a, b)", those that are not generated
+};
+
+class Dumper {
+ public:
+  Dumper(session::Session* session, const DumpContents& contents, DumpTarget* target)
+      : session_(session), contents_(contents), target_(target) {}
+
+  Status Run() {
+    CELLAR_TRY(Begin());
+    CELLAR_TRY(ReadSequences());
+    CELLAR_TRY(ReadTables());
+    if (contents_.schema) {
+      if (whole()) CELLAR_TRY(MakeSchemas());
+      CELLAR_TRY(MakeTypes());
+      CELLAR_TRY(MakeSequences());
+      for (const Table& table : tables_) CELLAR_TRY(MakeTable(table));
+      CELLAR_TRY(OwnSequences());
+    }
+    if (contents_.data) {
+      for (const Table& table : tables_) CELLAR_TRY(CopyTable(table));
+      CELLAR_TRY(SetSequences());
+    }
+    if (contents_.schema) {
+      for (const Table& table : tables_) CELLAR_TRY(AddKeysAndIndexes(table));
+      for (const Table& table : tables_) CELLAR_TRY(AddConstraints(table, "c"));
+      for (const Table& table : tables_) CELLAR_TRY(AddConstraints(table, "f"));
+      if (whole()) CELLAR_TRY(MakeViews());
+      for (const Table& table : tables_) CELLAR_TRY(Comment(table));
+      if (contents_.privileges) CELLAR_TRY(Grant());
+    }
+    return Status();
+  }
+
+ private:
+  bool whole() const { return contents_.table.empty(); }
+  Result<std::vector<TextRow>> Query(const std::string& sql) { return QueryTexts(session_, sql); }
+  Status Put(const std::string& sql) { return target_->Statement(sql); }
+
+  Status Begin() {
+    CELLAR_TRY(Query("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").status());
+    if (!whole()) CELLAR_TRY(FindTable());
+    for (const char* setting :
+         {"search_path = ''", "datestyle = ISO", "intervalstyle = postgres",
+          "extra_float_digits = 1", "timezone = 'UTC'", "bytea_output = hex"}) {
+      CELLAR_TRY(Query(fmt::format("SET LOCAL {}", setting)).status());
+    }
+    for (const char* setting :
+         {"SET client_encoding = 'UTF8'", "SET standard_conforming_strings = on",
+          "SET check_function_bodies = false", "SET client_min_messages = warning",
+          "SELECT pg_catalog.set_config('search_path', '', false)"}) {
+      CELLAR_TRY(Put(setting));
+    }
+    return Status();
+  }
+  // As the usual search path finds it.
+  Status FindTable() {
+    CELLAR_TRY_ASSIGN(const std::vector<TextRow> found,
+                      Query(fmt::format("SELECT c.oid::bigint FROM pg_catalog.pg_class c"
+                                        " WHERE c.oid = {}::regclass AND c.relkind = 'r'",
+                                        Literal(contents_.table))));
+    if (found.empty()) {
+      return SqlError(Code::kInvalid, "42809", "\"{}\" is not a table", contents_.table);
+    }
+    only_ = Text(found[0][0]);
+    return Status();
+  }
+  // Of relations with oid c.oid.
+  std::string Wanted() const { return whole() ? "" : fmt::format(" AND c.oid = {}", only_); }
+
+  Status ReadSequences() {
+    CELLAR_TRY_ASSIGN(
+        const std::vector<TextRow> rows,
+        Query(fmt::format(
+            "SELECT c.oid::bigint, n.nspname, c.relname, pg_catalog.format_type(s.seqtypid, -1),"
+            " s.seqstart, s.seqincrement, s.seqmin, s.seqmax, s.seqcache, s.seqcycle,"
+            " pg_catalog.pg_get_userbyid(c.relowner),"
+            " pg_catalog.obj_description(c.oid, 'pg_class'), d.refobjid::bigint, a.attname,"
+            " d.deptype = 'i', v.last_value, v.is_called"
+            " FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid"
+            " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+            " JOIN pg_catalog.cellar_sequence_state v ON v.seqrelid = s.seqrelid"
+            " LEFT JOIN pg_catalog.pg_depend d ON d.objid = c.oid AND d.deptype IN ('a', 'i')"
+            " AND d.classid = 'pg_catalog.pg_class'::regclass"
+            " AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjsubid > 0"
+            " LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid"
+            " AND a.attnum = d.refobjsubid"
+            " WHERE {} AND c.relpersistence <> 't'{} ORDER BY c.oid",
+            kUserSchemas, whole() ? "" : fmt::format(" AND d.refobjid = {}", only_))));
+    for (const TextRow& row : rows) {
+      Sequence& sequence = sequences_.emplace_back();
+      sequence.oid = Text(row[0]);
+      sequence.name = QuoteQualified(Text(row[1]), Text(row[2]));
+      sequence.options = fmt::format(
+          "START WITH {} INCREMENT BY {} MINVALUE {} MAXVALUE {} CACHE {}{}", Text(row[4]),
+          Text(row[5]), Text(row[6]), Text(row[7]), Text(row[8]), IsTrue(row[9]) ? " CYCLE" : "");
+      sequence.owner = Text(row[10]);
+      sequence.comment = Text(row[11]);
+      sequence.table_oid = Text(row[12]);
+      sequence.column = Text(row[13]);
+      sequence.identity = IsTrue(row[14]);
+      sequence.last_value = Text(row[15]);
+      sequence.is_called = IsTrue(row[16]);
+      if (!sequence.identity) {
+        sequence.options = fmt::format("AS {} {}", Text(row[3]), sequence.options);
+      }
+    }
+    return Status();
+  }
+
+  Status ReadTables() {
+    CELLAR_TRY_ASSIGN(
+        const std::vector<TextRow> rows,
+        Query(fmt::format("SELECT c.oid::bigint, n.nspname, c.relname,"
+                          " pg_catalog.pg_get_userbyid(c.relowner) FROM pg_catalog.pg_class c"
+                          " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+                          " WHERE c.relkind = 'r' AND c.relpersistence <> 't' AND {}{}"
+                          " ORDER BY c.oid",
+                          kUserSchemas, Wanted())));
+    for (const TextRow& row : rows) {
+      Table& table = tables_.emplace_back();
+      table.oid = Text(row[0]);
+      table.name = QuoteQualified(Text(row[1]), Text(row[2]));
+      table.owner = Text(row[3]);
+      CELLAR_TRY_ASSIGN(
+          const std::vector<TextRow> constraints,
+          Query(fmt::format("SELECT conname, contype::text,"
+                            " pg_catalog.pg_get_constraintdef(oid), convalidated,"
+                            " pg_catalog.obj_description(oid, 'pg_constraint')"
+                            " FROM pg_catalog.pg_constraint WHERE conrelid = {}"
+                            " AND contype IN ('p', 'u', 'c', 'f') ORDER BY contype, oid",
+                            table.oid)));
+      for (const TextRow& one : constraints) {
+        table.constraints.push_back(
+            {Text(one[0]), Text(one[2]), Text(one[4]), Text(one[1])[0], IsTrue(one[3])});
+      }
+      CELLAR_TRY_ASSIGN(
+          const std::vector<TextRow> columns,
+          Query(fmt::format("SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = {}"
+                            " AND attnum > 0 AND NOT attisdropped AND attgenerated = ''"
+                            " ORDER BY attnum",
+                            table.oid)));
+      for (const TextRow& column : columns) {
+        table.copied_columns += table.copied_columns.empty() ? "(" : ", ";
+        table.copied_columns += QuoteIdentifier(Text(column[0]));
+      }
+      if (!columns.empty()) table.copied_columns += ")";
+    }
+    return Status();
+  }
+
+  Status Owner(const char* kind, const std::string& name, const std::string& owner) {
+    if (!contents_.owners || owner == kBootstrapRole) return Status();
+    return Put(fmt::format("ALTER {} {} OWNER TO {}", kind, name, QuoteIdentifier(owner)));
+  }
+  Status CommentOn(const std::string& what, const std::string& comment) {
+    if (comment.empty()) return Status();
+    return Put(fmt::format("COMMENT ON {} IS {}", what, Literal(comment)));
+  }
+
+  Status MakeSchemas() {
+    CELLAR_TRY_ASSIGN(
+        const std::vector<TextRow> rows,
+        Query(fmt::format(
+            "SELECT n.nspname, pg_catalog.pg_get_userbyid(n.nspowner),"
+            " pg_catalog.obj_description(n.oid, 'pg_namespace'),"
+            " (SELECT pg_catalog.array_to_string(u.options, E'\\n') FROM pg_catalog.cellar_usage u"
+            "  WHERE u.state = 'living' AND u.kind = 'schema'"
+            "  AND u.object = '/' || pg_catalog.current_database() || '/' || n.nspname)"
+            " FROM pg_catalog.pg_namespace n WHERE {} AND n.nspname <> 'public' ORDER BY n.oid",
+            kUserSchemas)));
+    for (const TextRow& row : rows) {
+      const std::string name = QuoteIdentifier(Text(row[0]));
+      CELLAR_TRY(Put("CREATE SCHEMA " + name));
+      const std::string options = OptionsText(Lines(row[3]));
+      if (!options.empty()) {
+        CELLAR_TRY(Put(fmt::format("ALTER SCHEMA {} SET ({})", name, options)));
+      }
+      CELLAR_TRY(Owner("SCHEMA", name, Text(row[1])));
+      CELLAR_TRY(CommentOn("SCHEMA " + name, Text(row[2])));
+    }
+    return Status();
+  }
+
+  Status MakeTypes() {
+    if (!whole()) return Status();
+    CELLAR_TRY_ASSIGN(const std::vector<TextRow> types,
+                      Query(fmt::format("SELECT t.oid::bigint, n.nspname, t.typname,"
+                                        " pg_catalog.pg_get_userbyid(t.typowner),"
+                                        " pg_catalog.obj_description(t.oid, 'pg_type')"
+                                        " FROM pg_catalog.pg_type t"
+                                        " JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace"
+                                        " WHERE t.typtype = 'e' AND {} ORDER BY t.oid",
+                                        kUserSchemas)));
+    for (const TextRow& type : types) {
+      CELLAR_TRY_ASSIGN(
+          const std::vector<TextRow> labels,
+          Query(fmt::format("SELECT enumlabel FROM pg_catalog.pg_enum WHERE enumtypid = {}"
+                            " ORDER BY enumsortorder",
+                            Text(type[0]))));
+      const std::string name = QuoteQualified(Text(type[1]), Text(type[2]));
+      std::string sql = fmt::format("CREATE TYPE {} AS ENUM (", name);
+      for (size_t i = 0; i < labels.size(); ++i) {
+        sql += (i > 0 ? ", " : "") + Literal(Text(labels[i][0]));
+      }
+      CELLAR_TRY(Put(sql + ")"));
+      CELLAR_TRY(Owner("TYPE", name, Text(type[3])));
+      CELLAR_TRY(CommentOn("TYPE " + name, Text(type[4])));
+    }
+    CELLAR_TRY_ASSIGN(
+        const std::vector<TextRow> collations,
+        Query(fmt::format("SELECT n.nspname, c.collname, c.collprovider, c.colliculocale,"
+                          " c.collcollate, c.collisdeterministic,"
+                          " pg_catalog.pg_get_userbyid(c.collowner),"
+                          " pg_catalog.obj_description(c.oid, 'pg_collation')"
+                          " FROM pg_catalog.pg_collation c"
+                          " JOIN pg_catalog.pg_namespace n ON n.oid = c.collnamespace"
+                          " WHERE {} ORDER BY c.oid",
+                          kUserSchemas)));
+    for (const TextRow& row : collations) {
+      const std::string name = QuoteQualified(Text(row[0]), Text(row[1]));
+      const bool icu = Text(row[2]) == "i";
+      CELLAR_TRY(Put(fmt::format("CREATE COLLATION {} (provider = {}, locale = {}{})", name,
+                                 icu ? "icu" : "libc", Literal(Text(row[icu ? 3 : 4])),
+                                 IsTrue(row[5]) ? "" : ", deterministic = false")));
+      CELLAR_TRY(Owner("COLLATION", name, Text(row[6])));
+      CELLAR_TRY(CommentOn("COLLATION " + name, Text(row[7])));
+    }
+    return Status();
+  }
+
+  Status MakeSequences() {
+    for (const Sequence& sequence : sequences_) {
+      if (sequence.identity) continue;
+      CELLAR_TRY(Put(fmt::format("CREATE SEQUENCE {} {}", sequence.name, sequence.options)));
+      CELLAR_TRY(Owner("SEQUENCE", sequence.name, sequence.owner));
+    }
+    return Status();
+  }
+  Status OwnSequences() {
+    for (const Sequence& sequence : sequences_) {
+      CELLAR_TRY(CommentOn("SEQUENCE " + sequence.name, sequence.comment));
+      if (sequence.identity || sequence.table_oid.empty()) continue;
+      for (const Table& table : tables_) {
+        if (table.oid != sequence.table_oid) continue;
+        CELLAR_TRY(Put(fmt::format("ALTER SEQUENCE {} OWNED BY {}.{}", sequence.name, table.name,
+                                   QuoteIdentifier(sequence.column))));
+      }
+    }
+    return Status();
+  }
+  Status SetSequences() {
+    for (const Sequence& sequence : sequences_) {
+      CELLAR_TRY(Put(fmt::format("SELECT pg_catalog.setval({}, {}, {})", Literal(sequence.name),
+                                 sequence.last_value, sequence.is_called ? "true" : "false")));
+    }
+    return Status();
+  }
+
+  Status MakeTable(const Table& table) {
+    CELLAR_TRY_ASSIGN(
+        const std::vector<TextRow> columns,
+        Query(fmt::format(
+            "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull,"
+            " a.attidentity::text, a.attgenerated::text,"
+            " pg_catalog.pg_get_expr(d.adbin, d.adrelid),"
+            " CASE WHEN a.attcollation <> t.typcollation THEN pg_catalog.quote_ident(m.nspname)"
+            " || '.' || pg_catalog.quote_ident(l.collname) END"
+            " FROM pg_catalog.pg_attribute a"
+            " JOIN pg_catalog.pg_type t ON t.oid = a.atttypid"
+            " LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum"
+            " LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation"
+            " LEFT JOIN pg_catalog.pg_namespace m ON m.oid = l.collnamespace"
+            " WHERE a.attrelid = {} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
+            table.oid)));
+    std::string body;
+    const auto line = [&body](const std::string& text) {
+      body += (body.empty() ? "\n    " : ",\n    ") + text;
+    };
+    for (const TextRow& column : columns) {
+      std::string text = QuoteIdentifier(Text(column[0])) + " " + Text(column[1]);
+      if (column[6]) text += " COLLATE " + *column[6];
+      const std::string identity = Text(column[3]);
+      if (!identity.empty()) {
+        text += fmt::format(" GENERATED {} AS IDENTITY", identity == "a" ? "ALWAYS" : "BY DEFAULT");
+        for (const Sequence& sequence : sequences_) {
+          if (!sequence.identity || sequence.table_oid != table.oid ||
+              sequence.column != Text(column[0]))
+            continue;
+          text += fmt::format(" (SEQUENCE NAME {} {})", sequence.name, sequence.options);
+        }
+      } else if (column[5]) {
+        text += Text(column[4]) == "s" ? fmt::format(" GENERATED ALWAYS AS ({}) STORED", *column[5])
+                                       : " DEFAULT " + *column[5];
+      }
+      if (IsTrue(column[2])) text += " NOT NULL";
+      line(text);
+    }
+    for (const Constraint& constraint : table.constraints) {
+      if (constraint.type == 'p' || (constraint.type == 'c' && constraint.validated)) {
+        line(fmt::format("CONSTRAINT {} {}", QuoteIdentifier(constraint.name),
+                         constraint.definition));
+      }
+    }
+    CELLAR_TRY_ASSIGN(const std::vector<TextRow> about,
+                      Query(fmt::format("SELECT pg_catalog.array_to_string(c.reloptions, E'\\n')"
+                                        " FROM pg_catalog.pg_class c WHERE c.oid = {}",
+                                        table.oid)));
+    std::vector<std::string> options = Lines(about[0][0]);
+    bool has_layout = false;
+    for (const std::string& option : options) has_layout |= option.starts_with("layout=");
+    if (!has_layout) options.push_back("layout=pages");
+    CELLAR_TRY(Put(
+        fmt::format("CREATE TABLE {} ({}\n) WITH ({})", table.name, body, OptionsText(options))));
+    return Owner("TABLE", table.name, table.owner);
+  }
+
+  Status CopyTable(const Table& table) {
+    if (table.copied_columns.empty()) return Status();
+    const std::string what = fmt::format("COPY {} {}", table.name, table.copied_columns);
+    CELLAR_TRY(target_->BeginCopy(table.name, what + " FROM stdin"));
+    CopySink sink(target_);
+    CELLAR_TRY(session_->ExecuteSimple(
+        what + " TO STDOUT" + (contents_.csv ? " WITH (FORMAT csv, HEADER true)" : ""), &sink));
+    return target_->EndCopy();
+  }
+
+  Status AddConstraints(const Table& table, std::string_view types) {
+    for (const Constraint& constraint : table.constraints) {
+      if (types.find(constraint.type) == std::string_view::npos) continue;
+      if (constraint.type == 'c' && constraint.validated) continue;  // made with the table
+      std::string definition = constraint.definition;
+      if (!constraint.validated && !definition.ends_with("NOT VALID")) definition += " NOT VALID";
+      CELLAR_TRY(Put(fmt::format("ALTER TABLE {} ADD CONSTRAINT {} {}", table.name,
+                                 QuoteIdentifier(constraint.name), definition)));
+    }
+    return Status();
+  }
+  Status AddKeysAndIndexes(const Table& table) {
+    CELLAR_TRY(AddConstraints(table, "u"));
+    CELLAR_TRY_ASSIGN(
+        const std::vector<TextRow> rows,
+        Query(fmt::format("SELECT pg_catalog.pg_get_indexdef(i.indexrelid)"
+                          " FROM pg_catalog.pg_index i WHERE i.indrelid = {}"
+                          " AND NOT i.indisprimary AND i.indisvalid AND NOT EXISTS"
+                          " (SELECT FROM pg_catalog.pg_constraint o"
+                          "  WHERE o.conindid = i.indexrelid AND o.contype IN ('p', 'u', 'x'))"
+                          " ORDER BY i.indexrelid",
+                          table.oid)));
+    for (const TextRow& row : rows) CELLAR_TRY(Put(Text(row[0])));
+    return Status();
+  }
+
+  // Each after those that it names.
+  Status MakeViews() {
+    CELLAR_TRY_ASSIGN(const std::vector<TextRow> views,
+                      Query(fmt::format("SELECT c.oid::bigint, n.nspname, c.relname,"
+                                        " pg_catalog.pg_get_viewdef(c.oid),"
+                                        " pg_catalog.pg_get_userbyid(c.relowner),"
+                                        " pg_catalog.obj_description(c.oid, 'pg_class')"
+                                        " FROM pg_catalog.pg_class c"
+                                        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+                                        " WHERE c.relkind = 'v' AND c.relpersistence <> 't' AND {}"
+                                        " ORDER BY c.oid",
+                                        kUserSchemas)));
+    CELLAR_TRY_ASSIGN(
+        const std::vector<TextRow> named,
+        Query("SELECT DISTINCT r.ev_class::bigint, d.refobjid::bigint"
+              " FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_depend d ON d.objid = r.oid"
+              " WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass"
+              " AND d.refclassid = 'pg_catalog.pg_class'::regclass"
+              " AND d.refobjid <> r.ev_class"));
+    std::map<std::string, std::set<std::string>> needs;
+    for (const TextRow& row : named) needs[Text(row[0])].insert(Text(row[1]));
+    std::set<std::string> waiting;
+    for (const TextRow& view : views) waiting.insert(Text(view[0]));
+    for (bool moved = true; moved && !waiting.empty();) {
+      moved = false;
+      for (const TextRow& view : views) {
+        const std::string oid = Text(view[0]);
+        if (waiting.count(oid) == 0) continue;
+        bool ready = true;
+        for (const std::string& other : needs[oid]) ready &= waiting.count(other) == 0;
+        if (!ready) continue;
+        waiting.erase(oid);
+        moved = true;
+        CELLAR_TRY(MakeView(view));
+      }
+    }
+    return Status();
+  }
+  Status MakeView(const TextRow& view) {
+    const std::string name = QuoteQualified(Text(view[1]), Text(view[2]));
+    std::string definition = Text(view[3]);
+    while (!definition.empty() && (definition.back() == ';' || definition.back() == '\n')) {
+      definition.pop_back();
+    }
+    CELLAR_TRY_ASSIGN(
+        const std::vector<TextRow> columns,
+        Query(fmt::format("SELECT attname, pg_catalog.col_description(attrelid, attnum)"
+                          " FROM pg_catalog.pg_attribute WHERE attrelid = {} AND attnum > 0"
+                          " ORDER BY attnum",
+                          Text(view[0]))));
+    std::string names;
+    for (const TextRow& column : columns) {
+      names += (names.empty() ? "" : ", ") + QuoteIdentifier(Text(column[0]));
+    }
+    CELLAR_TRY(Put(fmt::format("CREATE VIEW {} ({}) AS\n{}", name, names, definition)));
+    CELLAR_TRY(Owner("VIEW", name, Text(view[4])));
+    CELLAR_TRY(CommentOn("VIEW " + name, Text(view[5])));
+    for (const TextRow& column : columns) {
+      CELLAR_TRY(CommentOn(fmt::format("COLUMN {}.{}", name, QuoteIdentifier(Text(column[0]))),
+                           Text(column[1])));
+    }
+    return Status();
+  }
+
+  Status Comment(const Table& table) {
+    CELLAR_TRY_ASSIGN(
+        const std::vector<TextRow> of_table,
+        Query(fmt::format("SELECT pg_catalog.obj_description({}, 'pg_class')", table.oid)));
+    CELLAR_TRY(CommentOn("TABLE " + table.name, Text(of_table[0][0])));
+    CELLAR_TRY_ASSIGN(
+        const std::vector<TextRow> columns,
+        Query(fmt::format("SELECT attname, pg_catalog.col_description(attrelid, attnum)"
+                          " FROM pg_catalog.pg_attribute WHERE attrelid = {} AND attnum > 0"
+                          " AND NOT attisdropped ORDER BY attnum",
+                          table.oid)));
+    for (const TextRow& column : columns) {
+      CELLAR_TRY(
+          CommentOn(fmt::format("COLUMN {}.{}", table.name, QuoteIdentifier(Text(column[0]))),
+                    Text(column[1])));
+    }
+    for (const Constraint& constraint : table.constraints) {
+      CELLAR_TRY(CommentOn(
+          fmt::format("CONSTRAINT {} ON {}", QuoteIdentifier(constraint.name), table.name),
+          constraint.comment));
+    }
+    CELLAR_TRY_ASSIGN(const std::vector<TextRow> indexes,
+                      Query(fmt::format("SELECT n.nspname, c.relname,"
+                                        " pg_catalog.obj_description(c.oid, 'pg_class')"
+                                        " FROM pg_catalog.pg_index i"
+                                        " JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid"
+                                        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+                                        " WHERE i.indrelid = {} ORDER BY c.oid",
+                                        table.oid)));
+    for (const TextRow& index : indexes) {
+      CELLAR_TRY(
+          CommentOn("INDEX " + QuoteQualified(Text(index[0]), Text(index[1])), Text(index[2])));
+    }
+    return Status();
+  }
+
+  // One object's privileges: rows of grantee (NULL: PUBLIC), privilege, grantable.
+  Status GrantAll(const std::string& on, const std::string& columns, const std::string& owner,
+                  const std::vector<const TextRow*>& items, size_t first) {
+    if (columns.empty()) {
+      CELLAR_TRY(Put(fmt::format("REVOKE ALL ON {} FROM PUBLIC", on)));
+      CELLAR_TRY(Put(fmt::format("REVOKE ALL ON {} FROM {}", on, QuoteIdentifier(owner))));
+    }
+    for (const TextRow* item : items) {
+      const std::optional<std::string>& grantee = (*item)[first];
+      if (!(*item)[first + 1]) continue;  // a list without items
+      CELLAR_TRY(Put(fmt::format("GRANT {}{} ON {} TO {}{}", Text((*item)[first + 1]), columns, on,
+                                 grantee ? QuoteIdentifier(*grantee) : "PUBLIC",
+                                 IsTrue((*item)[first + 2]) ? " WITH GRANT OPTION" : "")));
+    }
+    return Status();
+  }
+  // `sql` gives kind and name ("TABLE s.t"), a column or nothing, the owner, grantee, privilege,
+  // grantable; by object.
+  Status GrantFrom(const std::string& sql) {
+    CELLAR_TRY_ASSIGN(const std::vector<TextRow> rows, Query(sql));
+    for (size_t at = 0; at < rows.size();) {
+      size_t end = at;
+      std::vector<const TextRow*> items;
+      while (end < rows.size() && rows[end][0] == rows[at][0] && rows[end][1] == rows[at][1]) {
+        items.push_back(&rows[end++]);
+      }
+      const std::string columns =
+          rows[at][1] ? fmt::format(" ({})", QuoteIdentifier(*rows[at][1])) : "";
+      CELLAR_TRY(GrantAll(Text(rows[at][0]), columns, Text(rows[at][2]), items, 3));
+      at = end;
+    }
+    return Status();
+  }
+  Status Grant() {
+    const auto of = [](const char* acl) {
+      return fmt::format(
+          "(SELECT CASE WHEN x.grantee <> 0 THEN pg_catalog.pg_get_userbyid(x.grantee) END"
+          " AS grantee, x.privilege_type, x.is_grantable FROM pg_catalog.aclexplode({}) x)",
+          acl);
+    };
+    if (whole()) {
+      CELLAR_TRY(GrantFrom(fmt::format(
+          "SELECT 'SCHEMA ' || pg_catalog.quote_ident(n.nspname), NULL,"
+          " pg_catalog.pg_get_userbyid(n.nspowner), g.* FROM pg_catalog.pg_namespace n"
+          " LEFT JOIN LATERAL {} g ON true WHERE n.nspacl IS NOT NULL AND {} ORDER BY n.oid",
+          of("n.nspacl"), kUserSchemas)));
+      CELLAR_TRY(GrantFrom(fmt::format(
+          "SELECT 'TYPE ' || pg_catalog.quote_ident(n.nspname) || '.' ||"
+          " pg_catalog.quote_ident(t.typname), NULL, pg_catalog.pg_get_userbyid(t.typowner), g.*"
+          " FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace"
+          " LEFT JOIN LATERAL {} g ON true WHERE t.typacl IS NOT NULL AND t.typtype = 'e' AND {}"
+          " ORDER BY t.oid",
+          of("t.typacl"), kUserSchemas)));
+    }
+    CELLAR_TRY(GrantFrom(fmt::format(
+        "SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END ||"
+        " pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname), NULL,"
+        " pg_catalog.pg_get_userbyid(c.relowner), g.* FROM pg_catalog.pg_class c"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+        " LEFT JOIN LATERAL {} g ON true"
+        " WHERE c.relacl IS NOT NULL AND c.relkind IN ('r', 'v', 'S') AND {}{} ORDER BY c.oid",
+        of("c.relacl"), kUserSchemas, Wanted())));
+    return GrantFrom(fmt::format(
+        "SELECT 'TABLE ' || pg_catalog.quote_ident(n.nspname) || '.' ||"
+        " pg_catalog.quote_ident(c.relname), a.attname,"
+        " pg_catalog.pg_get_userbyid(c.relowner), g.* FROM pg_catalog.pg_attribute a"
+        " JOIN pg_catalog.pg_class c ON c.oid = a.attrelid"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+        " LEFT JOIN LATERAL {} g ON true"
+        " WHERE a.attacl IS NOT NULL AND NOT a.attisdropped AND c.relkind IN ('r', 'v') AND {}{}"
+        " ORDER BY c.oid, a.attnum",
+        of("a.attacl"), kUserSchemas, Wanted()));
+  }
+
+  session::Session* const session_;
+  const DumpContents& contents_;
+  DumpTarget* const target_;
+  std::string only_;  // the oid of the one table
+  std::vector<Sequence> sequences_;
+  std::vector<Table> tables_;
+};
+
+}  // namespace
+
+Status DumpDatabase(session::Session* session, const DumpContents& contents, DumpTarget* target) {
+  return Dumper(session, contents, target).Run();
+}
+
+Status DumpRoles(session::Session* session, DumpTarget* target) {
+  CELLAR_TRY_ASSIGN(
+      const std::vector<TextRow> roles,
+      QueryTexts(session,
+                 "SELECT rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin,"
+                 " rolbypassrls, rolconnlimit, rolpassword, rolvaliduntil,"
+                 " pg_catalog.shobj_description(oid, 'pg_authid')"
+                 " FROM pg_catalog.pg_authid WHERE rolname !~ '^pg_' ORDER BY oid"));
+  const auto flag = [](const std::optional<std::string>& value, const char* name) {
+    return std::string(IsTrue(value) ? " " : " NO") + name;
+  };
+  for (const TextRow& role : roles) {
+    const std::string name = QuoteIdentifier(Text(role[0]));
+    const bool bootstrap = Text(role[0]) == kBootstrapRole;
+    if (!bootstrap) CELLAR_TRY(target->Statement("CREATE ROLE " + name));
+    std::string alter = "ALTER ROLE " + name + " WITH" + flag(role[1], "SUPERUSER") +
+                        flag(role[2], "INHERIT") + flag(role[3], "CREATEROLE") +
+                        flag(role[4], "CREATEDB") + flag(role[5], "LOGIN") +
+                        flag(role[6], "BYPASSRLS");
+    if (bootstrap) alter = "ALTER ROLE " + name + " WITH";
+    bool says = !bootstrap;
+    if (Text(role[7]) != "-1" && !bootstrap) alter += " CONNECTION LIMIT " + Text(role[7]);
+    if (role[8]) {
+      alter += " PASSWORD " + Literal(*role[8]);
+      says = true;
+    }
+    if (role[9]) {
+      alter += " VALID UNTIL " + Literal(*role[9]);
+      says = true;
+    }
+    if (says) CELLAR_TRY(target->Statement(alter));
+    if (role[10]) {
+      CELLAR_TRY(
+          target->Statement(fmt::format("COMMENT ON ROLE {} IS {}", name, Literal(*role[10]))));
+    }
+  }
+  CELLAR_TRY_ASSIGN(
+      const std::vector<TextRow> members,
+      QueryTexts(session,
+                 "SELECT pg_catalog.pg_get_userbyid(roleid), pg_catalog.pg_get_userbyid(member),"
+                 " admin_option FROM pg_catalog.pg_auth_members ORDER BY roleid, member"));
+  for (const TextRow& row : members) {
+    CELLAR_TRY(target->Statement(fmt::format("GRANT {} TO {}{}", QuoteIdentifier(Text(row[0])),
+                                             QuoteIdentifier(Text(row[1])),
+                                             IsTrue(row[2]) ? " WITH ADMIN OPTION" : "")));
+  }
+  return Status();
+}
+
+Result<std::string> DatabaseOptionsText(session::Session* session, const std::string& database) {
+  CELLAR_TRY_ASSIGN(
+      const std::vector<TextRow> rows,
+      QueryTexts(session, fmt::format("SELECT pg_catalog.array_to_string(options, E'\\n')"
+                                      " FROM pg_catalog.cellar_usage WHERE state = 'living'"
+                                      " AND kind = 'database' AND object = {}",
+                                      Literal("/" + database))));
+  return rows.empty() ? std::string() : OptionsText(Lines(rows[0][0]));
+}
+
+}  // namespace cellar::cli
