@@ -75,6 +75,20 @@ struct ConnectOptions {
   std::function<void(std::string_view)> on_notice;
 };
 
+struct BackupOptions {
+  uint32_t keep = 0;  // this many of the newest backups stay, the new one among them; 0: all
+  // Told every few megabytes, by a thread of the store, how much has been copied of at most how
+  // much. Empty: nobody is.
+  std::function<void(uint64_t copied_bytes, uint64_t total_bytes)> progress;
+};
+
+struct BackupReport {
+  uint32_t number = 0;     // within the directory, growing
+  uint64_t files = 0;      // those shared with earlier backups among them
+  uint64_t bytes = 0;      // of them
+  uint64_t new_bytes = 0;  // of files that no earlier backup has
+};
+
 // An open store. One process at a time has it open for writing.
 class Database {
  public:
@@ -91,6 +105,14 @@ class Database {
   // The tables without SQL, as the role options.user sees them: include cellar/table.h. on_notice
   // is of no use here. Cost and errors as Connect's.
   Result<std::unique_ptr<TableStore>> Tables(const ConnectOptions& options = {});
+  // Adds a backup of the whole store, as it is at one moment of the call, to a directory of its
+  // backups, which is made when it is absent; everybody goes on meanwhile. From any thread. To
+  // list, verify and restore: `cellar backup`. Errors: 55000 for a directory that holds something
+  // else, or another store's backups; 22023 for one within the store; 42501, 58030 and 58P01 for a
+  // path that cannot be used; 53100 without room there; 55006 while another backup is made there;
+  // 25006 for a store that is open for reading only. Earlier backups are then as they were. Cost:
+  // the files that changed since the last one are copied; commits wait for a sync.
+  Result<BackupReport> Backup(const std::string& directory, const BackupOptions& options = {});
   // Running statements stop with 57P01, and so do later ones. From any thread.
   void Shutdown();
 

@@ -4,6 +4,8 @@
 #include <random>
 #include <thread>
 
+#include "cellar/kv/backup.h"
+#include "cellar/kv/engine.h"
 #include "cellar/library/library_internal.h"
 #include "cellar/session/tables.h"
 #include "cellar/store/open.h"
@@ -162,6 +164,19 @@ Result<std::unique_ptr<TableStore>> Database::Tables(const ConnectOptions& optio
   session.database = options.database;
   session.settings = options.settings;
   return session::OpenTables(impl_->database.get(), session, impl_);
+}
+
+Result<BackupReport> Database::Backup(const std::string& directory, const BackupOptions& options) {
+  kv::BackupOptions backup;
+  backup.directory = directory;
+  backup.keep = options.keep;
+  if (options.progress) {
+    backup.progress = [&options](const kv::BackupProgress& progress) {
+      options.progress(progress.copied_bytes, progress.total_bytes);
+    };
+  }
+  CELLAR_TRY_ASSIGN(const kv::BackupInfo info, impl_->database->engine()->Backup(backup));
+  return BackupReport{info.number, info.files, info.bytes, info.added_bytes};
 }
 
 void Database::Shutdown() { impl_->database->BeginShutdown(); }

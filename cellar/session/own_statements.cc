@@ -10,6 +10,10 @@ std::vector<ResultColumn> ColumnsOf(const ast::OwnStmt& statement) {
   if (statement.own == ast::OwnKind::kCheck) {
     return {{"object", text}, {"index", text}, {"problem", text}};
   }
+  if (statement.own == ast::OwnKind::kBackup) {
+    const Type number = MakeType(TypeId::kInt8);
+    return {{"backup", number}, {"files", number}, {"bytes", number}, {"new_bytes", number}};
+  }
   if (statement.own == ast::OwnKind::kRepair) return {{"object", text}, {"outcome", text}};
   return {};
 }
@@ -23,6 +27,7 @@ Status Session::Impl::RunOwnStatement(const ast::OwnStmt& statement, Portal* por
     case ast::OwnKind::kResumeJob: return session::RunResumeJob(this, statement);
     case ast::OwnKind::kCheck: return RunCheck(statement, portal, sink);
     case ast::OwnKind::kRepair: return RunRepair(statement, portal, sink);
+    case ast::OwnKind::kBackup: return RunBackup(statement, portal);
     case ast::OwnKind::kSetOptions:
       if (statement.dropped) return RunBinStatement(statement, sink, tag);
       return RunSetOptions(statement);

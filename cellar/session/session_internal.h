@@ -458,6 +458,9 @@ struct Session::Impl : public sql::SessionFunctions,
   Status RunCheck(const ast::OwnStmt& statement, Portal* portal, ResultSink* sink);
   Status RunRepair(const ast::OwnStmt& statement, Portal* portal, ResultSink* sink);
 
+  // backup.cc
+  Status RunBackup(const ast::OwnStmt& statement, Portal* portal);
+
   // ddl_bin.cc: UNDROP, PURGE, ALTER DROPPED
   Status RunBinStatement(const ast::OwnStmt& statement, ResultSink* sink, std::string* tag);
 

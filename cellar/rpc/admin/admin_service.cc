@@ -184,6 +184,10 @@ class AdminService : public v1::Admin::Service {
                     v1::Empty* answer) override {
     return Handle(context, *request, answer, &admin::Seal);
   }
+  grpc::Status CreateBackup(ServerContext* context, const v1::CreateBackupRequest* request,
+                            v1::Backup* answer) override {
+    return Handle(context, *request, answer, &admin::CreateBackup);
+  }
   grpc::Status Check(ServerContext* context, const v1::CheckRequest* request,
                      grpc::ServerWriter<v1::CheckFinding>* writer) override {
     return Measure(context, [&]() -> Status {

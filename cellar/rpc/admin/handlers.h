@@ -59,6 +59,7 @@ Status ListJobs(AdminCall* call, const v1::ListJobsRequest& request, v1::ListJob
 Status CancelJob(AdminCall* call, const v1::CancelJobRequest& request, v1::Job* answer);
 Status GetUsage(AdminCall* call, const v1::GetUsageRequest& request, v1::GetUsageResponse* answer);
 Status Seal(AdminCall* call, const v1::SealRequest& request, v1::Empty* answer);
+Status CreateBackup(AdminCall* call, const v1::CreateBackupRequest& request, v1::Backup* answer);
 // `send` is false when the caller has gone.
 Status Check(AdminCall* call, const v1::CheckRequest& request,
              const std::function<bool(const v1::CheckFinding&)>& send);

@@ -85,6 +85,13 @@ Result<std::string> CheckSubject(AdminCall* call, const std::string& path) {
   return (named.database() ? "DATABASE " : "TABLE ") + named.Name();
 }
 
+// A string as the grammar of our own statements reads it: a backslash stands for itself.
+std::string PlainLiteral(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
+  return out + "'";
+}
+
 // "checked 1 table, 12 rows: all agree".
 uint64_t RowsIn(const std::vector<std::string>& notices) {
   for (const std::string& notice : notices) {
@@ -205,6 +212,19 @@ Status Seal(AdminCall* call, const v1::SealRequest& request, v1::Empty*) {
   CELLAR_TRY_ASSIGN(const Place place, RelationPlace(request.table()));
   CELLAR_TRY(call->Enter(place.database));
   return call->Run("ALTER TABLE " + place.Relation() + " SEAL" + (request.full() ? " FULL" : ""));
+}
+
+Status CreateBackup(AdminCall* call, const v1::CreateBackupRequest& request, v1::Backup* answer) {
+  CELLAR_TRY(call->Enter(""));
+  std::string text = "BACKUP STORE TO " + PlainLiteral(request.directory());
+  if (request.keep() != 0) text += fmt::format(" WITH (keep = {})", request.keep());
+  CELLAR_TRY_ASSIGN(const TextRows rows, call->Query(text));
+  if (rows.size() != 1) return InternalError("a backup told nothing of itself");
+  answer->set_number(static_cast<uint32_t>(NumberOf(rows[0][0])));
+  answer->set_files(static_cast<uint64_t>(NumberOf(rows[0][1])));
+  answer->set_bytes(static_cast<uint64_t>(NumberOf(rows[0][2])));
+  answer->set_new_bytes(static_cast<uint64_t>(NumberOf(rows[0][3])));
+  return Status();
 }
 
 }  // namespace cellar::rpc::admin

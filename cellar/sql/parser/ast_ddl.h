@@ -727,6 +727,7 @@ enum class OwnKind : uint8_t {
   kResumeJob,  // RESUME JOB n
   kCheck,      // CHECK TABLE name [FAST | FULL]; CHECK DATABASE [name] [FAST | FULL]
   kRepair,     // REPAIR TABLE name; REPAIR DATABASE [name]
+  kBackup,     // BACKUP STORE | DATABASE name TO 'path' [WITH (..)]
   // ALTER SCHEMA | DATABASE name SET (..) | RESET (..), and the same of ALTER DROPPED TABLE | ...
   kSetOptions,
 };
@@ -738,6 +739,7 @@ struct OwnStmt : Stmt {
   ObjectType object_type = ObjectType::kTable;
   ObjectName object;  // no parts: all, or the current database
   std::string new_name;
+  std::string path;    // kBackup; its object has no parts for STORE
   int64_t number = 0;  // of an object or a job; 0: none
   bool full = false, fast = false;
   bool if_exists = false;  // kUndrop, kPurge

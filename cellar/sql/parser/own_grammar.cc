@@ -144,6 +144,7 @@ class OwnStatementReader {
       out->own = ast::OwnKind::kRepair;
       return TakeChecked(out) ? "REPAIR" : "";
     }
+    if (Take("backup")) return ReadBackup(out);
     if (Take("alter")) return ReadSetOptions(out);
     return "";
   }
@@ -183,6 +184,15 @@ class OwnStatementReader {
     out->fast = Take("fast");
     out->full = !out->fast && Take("full");
     return "CHECK";
+  }
+  std::string_view ReadBackup(ast::OwnStmt* out) {
+    out->own = ast::OwnKind::kBackup;
+    out->object_type = ast::ObjectType::kDatabase;
+    if (!Take("store") && !(Take("database") && TakeName(out))) return "";
+    if (!Take("to") || !tokens_.IsString(at_)) return "";
+    out->path = tokens_.StringOf(at_++);
+    if (Take("with") && !TakeOptions(out)) return "";
+    return "BACKUP";
   }
   std::string_view ReadSetOptions(ast::OwnStmt* out) {
     out->own = ast::OwnKind::kSetOptions;
