@@ -323,11 +323,13 @@ class Payer(Client):
 class Loader(Client):
     """COPY of some hundred rows into both layouts; TRUNCATE of both, or DROP and CREATE."""
 
+    widest = 20  # times four bytes in a row
+
     def step(self):
         loads = [key for key in self.book.state if key[0] == "load"]
         if not loads or len(loads) < MOST_LOADS and self.rng.random() < 0.9:
             number, rows = self.book.number(), self.rng.randint(100, 600)
-            lines = [f"{number}\t{row}\t{'load' * self.rng.randrange(20)}\n" for row in range(rows)]
+            lines = [f"{number}\t{row}\t{'load' * self.rng.randrange(self.widest)}\n" for row in range(rows)]
             data = ["".join(lines[at:at + 100]).encode() for at in range(0, rows, 100)]
             self.transact([("COPY loads_row FROM STDIN", data), ("COPY loads_pages FROM STDIN", data)],
                           {("load", number): rows})
@@ -455,6 +457,13 @@ def wait_for_jobs(connection):
 
 def read_state(connection):
     """All keys with their values, as the tables have them; half a transaction is a failure."""
+    connection.rows("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    found = read_in_transaction(connection)
+    connection.rows("COMMIT")
+    return found
+
+
+def read_in_transaction(connection):
     integers = lambda sql: [tuple(map(int, row)) for row in connection.rows(sql)]  # noqa: E731
     found = {}
     accounts = {"accounts_row": [0] * (ACCOUNTS + 1), "accounts_pages": [0] * (ACCOUNTS + 1)}
@@ -525,6 +534,7 @@ class Load:
     def __init__(self, clients):
         self.failures, self.stopping = [], threading.Event()
         self.threads = [threading.Thread(target=self.run, args=(client,)) for client in clients]
+        self.clients = clients
         for thread in self.threads:
             thread.start()
 
@@ -539,10 +549,11 @@ class Load:
         finally:
             client.connection.close()
 
-    def end(self):
-        """Joins the threads; raises what one of them met."""
+    def end(self, but=()):
+        """Joins the threads, except clients of these classes; raises what one of them met."""
         self.stopping.set()
-        for thread in self.threads:
-            thread.join()
+        for client, thread in zip(self.clients, self.threads):
+            if not isinstance(client, tuple(but)):
+                thread.join()
         if self.failures:
             raise self.failures[0]
