@@ -29,10 +29,6 @@ from mixed_load import (Book, Connection, Load, Loader, OwnChanger, Payer, Refus
 KINDS = [Payer, Payer, Loader, SharedChanger, OwnChanger]
 RESERVE_BYTES = 2 << 20
 ACCEPT = "--accept-log-damage"
-# Files whose content nobody needs: they are made anew, or only people read them.
-CLASSES = ("CELLAR", "cellar.lock", "log_end", "reserve", "spill", "CURRENT", "MANIFEST", "log", "sst", "OPTIONS",
-           "IDENTITY", "LOG", "LOCK")
-
 
 def class_of(path):
     """Of a path below the store."""
@@ -175,18 +171,16 @@ class Case:
         self.story = []
 
     def choose(self):
+        """Each class in turn, in random order, those with the data oftener."""
         files = self.source.files()
-        # Each class and kind in turn; those with the data oftener.
-        classes = [name for name in CLASSES if name in files] + ["log", "sst", "MANIFEST", "sst", "log"]
+        classes = sorted(files) + ["log", "sst", "MANIFEST", "sst", "log"]
+        round_number, place = divmod(self.number // len(self.test.stores), len(classes))
+        random.Random(f"{self.test.seed} {self.source.name} {round_number}").shuffle(classes)
         kinds = ("flip", "truncate", "delete", "zero", "flip")
-        turn = self.number // len(self.test.stores)
-        chosen = classes[(turn * 7 + self.number) % len(classes)]
-        return self.rng.choice(files[chosen]) if chosen in files else None, kinds[turn % len(kinds)]
+        return self.rng.choice(files[classes[place]]), self.rng.choice(kinds)
 
     def run(self):
         path, kind = self.choose()
-        if path is None:
-            return None
         shutil.copytree(self.source.path, self.store)
         done = damage(os.path.join(self.store, path), kind, self.rng)
         if done is None:

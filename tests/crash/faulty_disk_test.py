@@ -37,6 +37,14 @@ FREE_BYTES = 100 << 20
 CASE_SECONDS = 15         # until the call comes that is waited for
 RECOVERY_SECONDS = 3      # until writes go on by themselves
 
+# What is wrong in the server, and is let pass here, and only here, until it is mended:
+# After ENOSPC the store sometimes takes no more writes when there is room again, but needs a restart: RocksDB's Resume
+# returns an error at once, without a call that changes a file. Nothing is lost then.
+STUCK = "writes do not go on"
+# A change of the schema that waits for its job waits until the store takes writes again, and after EIO for ever: the
+# job cannot even be recorded as failed.
+WAITS = "a change of the schema waits"
+
 
 class WideLoader(Loader):
     widest = 500
@@ -190,8 +198,7 @@ class Case:
         time.sleep(self.rng.choice([self.rng.uniform(0, 0.1), self.rng.uniform(0.1, 1)]))
         self.read()
         if self.mode != FULL or self.rng.random() < 0.5:
-            # Changes of the schema wait for a job, see WAITS.
-            load.end(but=(SharedChanger, OwnChanger))
+            load.end(but=(SharedChanger, OwnChanger))  # see WAITS
             self.read()
         if self.mode == FULL:
             self.disk.set(mode=HEALTHY)
@@ -205,6 +212,9 @@ class Case:
             time.sleep(0.2)
             load.end()
             self.verify()
+        load.stopping.set()
+        if self.mode != FULL and any(thread.is_alive() for thread in load.threads):
+            self.test.excuse(WAITS)
         if self.rng.random() < 0.5:
             self.server.kill()
         elif self.server.stop() != 0 and goes_on:
@@ -230,9 +240,8 @@ class Case:
             if not error.startswith(("53100", "40001")):
                 raise AssertionError(f"after the disk was full: {error}")
             if time.monotonic() > until:
-                # STUCK
-                self.test.known["STUCK"] = self.test.known.get("STUCK", 0) + 1
-                self.tell(f"STUCK: {error}")
+                self.test.excuse(STUCK)
+                self.tell(f"{STUCK}: {error}")
                 connection.close()
                 return False
             time.sleep(0.05)
@@ -284,6 +293,9 @@ class Test:
         self.seed = options.seed
         self.failed = 0
         self.known = {}
+
+    def excuse(self, what):
+        self.known[what] = self.known.get(what, 0) + 1
 
     def prepare(self):
         """A store with something in it."""
@@ -354,7 +366,7 @@ def main():
         test.prepare()
         for mode, n in cases:
             test.run(mode, n, options.keep)
-        print(f"{len(cases)} cases in {time.monotonic() - begun:.0f} s, {test.failed} failed, known: {test.known}")
+        print(f"{len(cases)} cases in {time.monotonic() - begun:.0f} s, {test.failed} failed; let pass: {test.known}")
     finally:
         if not (test.failed and options.keep):
             shutil.rmtree(folder, ignore_errors=True)
