@@ -284,7 +284,7 @@ class Test:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("cellar")
-    parser.add_argument("--damages", type=int, default=int(os.environ.get("CELLAR_FILE_DAMAGES", 24)))
+    parser.add_argument("--damages", type=int, default=int(os.environ.get("CELLAR_FILE_DAMAGES", 18)))
     parser.add_argument("--seed", type=int, default=int(os.environ.get("CELLAR_CRASH_SEED", 1)))
     parser.add_argument("--keep", action="store_true", help="leave the stores of failures behind")
     parser.add_argument("--only", type=int, help="the case of this number")

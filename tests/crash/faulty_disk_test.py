@@ -344,8 +344,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("cellar")
     parser.add_argument("library")
-    parser.add_argument("--cuts", type=int, default=int(os.environ.get("CELLAR_CUTS", 6)))
-    parser.add_argument("--faults", type=int, default=int(os.environ.get("CELLAR_FAULTS", 6)))
+    parser.add_argument("--cuts", type=int, default=int(os.environ.get("CELLAR_CUTS", 5)))
+    parser.add_argument("--faults", type=int, default=int(os.environ.get("CELLAR_FAULTS", 5)))
     parser.add_argument("--seed", type=int, default=int(os.environ.get("CELLAR_CRASH_SEED", 1)))
     parser.add_argument("--keep", action="store_true", help="leave the stores of failures behind")
     parser.add_argument("--only", help="such as full:120")
@@ -356,7 +356,7 @@ def main():
     test = Test(options, folder)
     cases = [(CUT, n) for n in spread(options.cuts, SPAN, rng)]
     for at, n in enumerate(spread(options.faults, SPAN, rng)):
-        mode = (FULL, FAILING, FULL, FAILING, FULL, NO_FILES)[at % 6]
+        mode = (FULL, FAILING, NO_FILES, FULL, FAILING, FULL)[at % 6]
         cases.append((mode, n if mode != NO_FILES else 1 + n % OPENS))
     if options.only:
         name, n = options.only.split(":")

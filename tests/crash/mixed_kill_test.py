@@ -121,7 +121,7 @@ class Test:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("cellar")
-    parser.add_argument("--kills", type=int, default=int(os.environ.get("CELLAR_KILLS", 16)))
+    parser.add_argument("--kills", type=int, default=int(os.environ.get("CELLAR_KILLS", 12)))
     parser.add_argument("--seed", type=int, default=int(os.environ.get("CELLAR_CRASH_SEED", 1)))
     parser.add_argument("--keep", action="store_true", help="leave the store of a failure behind")
     options = parser.parse_args()
