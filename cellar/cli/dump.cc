@@ -668,7 +668,8 @@ Status DumpRoles(session::Session* session, DumpTarget* target) {
       const std::vector<TextRow> members,
       QueryTexts(session,
                  "SELECT pg_catalog.pg_get_userbyid(roleid), pg_catalog.pg_get_userbyid(member),"
-                 " admin_option FROM pg_catalog.pg_auth_members ORDER BY roleid, member"));
+                 " admin_option FROM pg_catalog.pg_auth_members"
+                 " WHERE pg_catalog.pg_get_userbyid(member) !~ '^pg_' ORDER BY roleid, member"));
   for (const TextRow& row : members) {
     CELLAR_TRY(target->Statement(fmt::format("GRANT {} TO {}{}", QuoteIdentifier(Text(row[0])),
                                              QuoteIdentifier(Text(row[1])),

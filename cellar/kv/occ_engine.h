@@ -28,7 +28,10 @@ class OccEngine : public Engine {
 
   std::unique_ptr<Transaction> Begin(const TransactionOptions& options = {}) override;
   Limits limits() const override { return storage_->limits(); }
-  uint64_t latest_version() const override { return visibility_.published(); }
+  // Whoever keeps what was read beside a commit of unknown outcome must take it for one to come.
+  uint64_t latest_version() const override {
+    return visibility_.unknown() ? visibility_.started() : visibility_.published();
+  }
   uint64_t ApproximateBytes(std::string_view start, std::string_view end) override;
   std::vector<std::string> SplitPoints(std::string_view start, std::string_view end,
                                        size_t parts) override;

@@ -43,7 +43,10 @@ Status Visibility::Sync(bool* failed) {
   const uint64_t version = applied();
   // It may hold more than `version`, but nothing that the sync which follows does not cover.
   std::shared_ptr<const SnapshotReader> snapshot = storage_->TakeSnapshot();
-  CELLAR_TRY(storage_->SyncLog(failed));
+  if (Status status = storage_->SyncLog(failed); !status.ok()) {
+    unknown_.store(true, std::memory_order_seq_cst);
+    return status;
+  }
   std::lock_guard lock(mutex_);
   // An earlier sync may have published all that this one is for, and commits that asked for none
   // may have come since: what is published stays so.
@@ -57,6 +60,7 @@ Status Visibility::Sync(bool* failed) {
     shared_version_ = applied_;
     published_.store(applied_, std::memory_order_release);
     hiding_.store(false, std::memory_order_seq_cst);
+    unknown_.store(false, std::memory_order_seq_cst);
   }
   return {};
 }

@@ -37,6 +37,9 @@ class Visibility {
   // Every commit up to this shows in all snapshots taken from now on.
   uint64_t published() const { return published_.load(std::memory_order_acquire); }
   bool hiding() const { return hiding_.load(std::memory_order_seq_cst); }
+  // A sync has failed, and none has succeeded since: commits whose outcome was told as unknown may
+  // be published yet.
+  bool unknown() const { return unknown_.load(std::memory_order_seq_cst); }
 
   // A group with versions up to `version` is about to be written; true if it is hidden until a
   // Sync, which is so if it asks for that itself or if something before it is hidden.
@@ -61,7 +64,7 @@ class Visibility {
   uint64_t shared_version_ = 0;
   uint64_t hidden_ = 0;  // the greatest version that was applied hidden
   std::atomic<uint64_t> started_, applied_, published_;
-  std::atomic<bool> hiding_{false};
+  std::atomic<bool> hiding_{false}, unknown_{false};
 };
 
 }  // namespace cellar::kv

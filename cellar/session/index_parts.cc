@@ -2,6 +2,7 @@
 #include "cellar/session/index_parts.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
@@ -156,17 +157,21 @@ Result<uint32_t> ShardsOf(const ast::OptionList& options) {
   CELLAR_TRY(CheckIndexParameters(options));
   const ast::Option* option = ast::FindOption(options, "shards");
   if (option == nullptr) return 0;
-  if (option->value_kind != ast::OptionKind::kInteger) {
+  // In quotes too, as definitions are shown.
+  const std::string text = option->ToText();
+  int64_t shards = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), shards);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
-                    "invalid value for integer option \"shards\": {}", option->ToText());
+                    "invalid value for integer option \"shards\": {}", text);
   }
-  if (option->integer < kLeastShards || option->integer > kMostShards) {
+  if (shards < kLeastShards || shards > kMostShards) {
     return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
-                    "value {} out of bounds for option \"shards\"", option->integer)
+                    "value {} out of bounds for option \"shards\"", shards)
         .WithDetail(
             fmt::format("Valid values are between \"{}\" and \"{}\".", kLeastShards, kMostShards));
   }
-  return static_cast<uint32_t>(option->integer);
+  return static_cast<uint32_t>(shards);
 }
 
 std::string ShowIndexExpression(const std::string& sql, bool pretty) {

@@ -17,7 +17,7 @@ class Env;
 namespace cellar::engines {
 
 // What a fault hook is asked about: one call on a file of the store.
-enum class FileCall : uint8_t { kAppend, kSync };
+enum class FileCall : uint8_t { kMake, kAppend, kSync };
 
 struct RocksOptions {
   std::string directory;

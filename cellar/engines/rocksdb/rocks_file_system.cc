@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
@@ -71,6 +72,55 @@ class FaultyFile : public rocksdb::FSWritableFileOwnerWrapper {
  private:
   const std::string path_;
   const Fault* const fault_;
+};
+
+// A log that could not be made for want of room. RocksDB gives up for good when it cannot make one,
+// so it is told that it has one, and the log is made when something is to be put into it.
+//
+// Not thread-safe, but that nothing is synced before something was put into it.
+class LateFile : public rocksdb::FSWritableFile {
+ public:
+  using Make = std::function<IOStatus(std::unique_ptr<rocksdb::FSWritableFile>*)>;
+  explicit LateFile(Make make) : make_(std::move(make)) {}
+
+  using FSWritableFile::Append;
+  IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
+                  IODebugContext* context) override {
+    IOStatus status = MakeIt();
+    return status.ok() ? file_->Append(data, options, context) : status;
+  }
+  using FSWritableFile::PositionedAppend;
+  IOStatus PositionedAppend(const rocksdb::Slice& data, uint64_t offset, const IOOptions& options,
+                            IODebugContext* context) override {
+    IOStatus status = MakeIt();
+    return status.ok() ? file_->PositionedAppend(data, offset, options, context) : status;
+  }
+  IOStatus Close(const IOOptions& options, IODebugContext* context) override {
+    return file_ == nullptr ? IOStatus::OK() : file_->Close(options, context);
+  }
+  IOStatus Flush(const IOOptions& options, IODebugContext* context) override {
+    return file_ == nullptr ? IOStatus::OK() : file_->Flush(options, context);
+  }
+  IOStatus Sync(const IOOptions& options, IODebugContext* context) override {
+    return file_ == nullptr ? IOStatus::OK() : file_->Sync(options, context);
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* context) override {
+    return file_ == nullptr ? IOStatus::OK() : file_->Fsync(options, context);
+  }
+  IOStatus RangeSync(uint64_t offset, uint64_t bytes, const IOOptions& options,
+                     IODebugContext* context) override {
+    return file_ == nullptr ? IOStatus::OK() : file_->RangeSync(offset, bytes, options, context);
+  }
+  bool IsSyncThreadSafe() const override { return true; }
+  uint64_t GetFileSize(const IOOptions& options, IODebugContext* context) override {
+    return file_ == nullptr ? 0 : file_->GetFileSize(options, context);
+  }
+
+ private:
+  IOStatus MakeIt() { return file_ != nullptr ? IOStatus::OK() : make_(&file_); }
+
+  const Make make_;
+  std::unique_ptr<rocksdb::FSWritableFile> file_;
 };
 
 // A log of the store. It tells the gate of every error before RocksDB hears of it.
@@ -217,14 +267,24 @@ class PrivateFileSystem : public rocksdb::FileSystemWrapper {
   IOStatus NewWritableFile(const std::string& path, const FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* file,
                            IODebugContext* context) override {
-    IOStatus status = target()->NewWritableFile(path, options, file, context);
-    return Made(path, std::move(status), file);
+    IOStatus status = Make(path, options, file, context);
+    const bool is_log = gate_ != nullptr && path.ends_with(".log");
+    if (status.IsNoSpace() && is_log) {
+      *file = std::make_unique<LateFile>(
+          [this, path, options](std::unique_ptr<rocksdb::FSWritableFile>* made) {
+            return Make(path, options, made, nullptr);
+          });
+      status = IOStatus::OK();
+    }
+    if (status.ok() && is_log) *file = std::make_unique<LogFile>(std::move(*file), gate_);
+    return status;
   }
   IOStatus ReopenWritableFile(const std::string& path, const FileOptions& options,
                               std::unique_ptr<rocksdb::FSWritableFile>* file,
                               IODebugContext* context) override {
     IOStatus status = target()->ReopenWritableFile(path, options, file, context);
-    return Made(path, std::move(status), file);
+    if (status.ok()) Keep(path, file);
+    return status;
   }
   IOStatus CreateDir(const std::string& path, const IOOptions& options,
                      IODebugContext* context) override {
@@ -256,16 +316,24 @@ class PrivateFileSystem : public rocksdb::FileSystemWrapper {
   }
 
  private:
-  IOStatus Made(const std::string& path, IOStatus status,
-                std::unique_ptr<rocksdb::FSWritableFile>* file) {
-    if (!status.ok()) return status;
+  IOStatus Make(const std::string& path, const FileOptions& options,
+                std::unique_ptr<rocksdb::FSWritableFile>* file, IODebugContext* context) {
+    IOStatus status = AsIoStatus(fault_ ? fault_(FileCall::kMake, path) : Status());
+    if (status.ok()) {
+      errno = 0;
+      status = target()->NewWritableFile(path, options, file, context);
+      // There may be more files at once later on, as there may be more room.
+      if (!status.ok() && (errno == EMFILE || errno == ENFILE)) {
+        status = IOStatus::NoSpace(status.ToString());
+        status.SetRetryable(true);
+      }
+    }
+    if (status.ok()) Keep(path, file);
+    return status;
+  }
+  void Keep(const std::string& path, std::unique_ptr<rocksdb::FSWritableFile>* file) {
     ::chmod(path.c_str(), kOwnerOnly);
     if (fault_) *file = std::make_unique<FaultyFile>(std::move(*file), path, &fault_);
-    // Copies of logs, in backups, are files as others.
-    if (gate_ != nullptr && path.ends_with(".log")) {
-      *file = std::make_unique<LogFile>(std::move(*file), gate_);
-    }
-    return status;
   }
 
   const Fault fault_;

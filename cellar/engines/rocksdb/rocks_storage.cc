@@ -575,7 +575,15 @@ class RocksStorage : public kv::Storage {
     space_free_ = space_.FreeBytes(/*now=*/true);
     LimitCompactions(space_free_);
     if (!makes_room && space_free_ < needed) return DiskFull(space_free_, needed);
-    if (!AwaitQuiet() || !db_->Resume().ok()) return DiskFull(space_free_, needed);
+    if (!AwaitQuiet()) return DiskFull(space_free_, needed);
+    if (const rocksdb::Status resumed = db_->Resume(); !resumed.ok()) {
+      const Status full = DiskFull(space_free_, needed);
+      const bool for_good = resumed.severity() >= rocksdb::Status::Severity::kFatalError;
+      return Status(full)
+          .WithDetail(fmt::format("{} The last attempt: {}", full.detail(), resumed.ToString()))
+          .WithHint(for_good ? std::string("Restart the server: what was committed is there.")
+                             : std::string(full.hint()));
+    }
     // All that the failed log held lies in files now, and RocksDB has begun another.
     full_->set(false);
     gate_.Renew();
