@@ -57,6 +57,11 @@ bool IsTransient(Code code) {
   return code == Code::kConflict || code == Code::kUnavailable || code == Code::kCommitUnknown;
 }
 
+// No room, or the disk fails: whoever waits for the job would wait for whoever looks after the disk.
+bool IsRefusedByStore(const Status& status) {
+  return status.sqlstate() == sqlstate::kDiskFull || status.sqlstate() == sqlstate::kIoError;
+}
+
 }  // namespace
 
 void JobStepPassed(std::string_view step) {
@@ -169,6 +174,10 @@ Status JobService::Wait(uint64_t id, const CancelToken* cancel) {
       return SqlError(Code::kCancelled, sqlstate::kAdminShutdown,
                       "the store is being closed; job {} goes on when it is opened again", id);
     }
+    if (const auto refused = refused_.find(id); refused != refused_.end()) {
+      return Status(refused->second)
+          .WithHint(fmt::format("Job {} goes on by itself once the store takes writes again.", id));
+    }
     changed_.wait_for(lock, kLookEvery);
   }
 }
@@ -233,6 +242,8 @@ void JobService::Work(Job job) {
   } else {
     not_before_[id] = Clock::now() + kLater;
   }
+  refused_.erase(id);
+  if (IsRefusedByStore(status)) refused_[id] = std::move(status);
   changed_.notify_all();
 }
 

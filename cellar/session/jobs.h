@@ -232,6 +232,8 @@ class JobService {
   std::set<uint64_t> cancelled_;
   std::thread thread_;
   std::map<uint64_t, Clock::time_point> not_before_;  // of the thread only
+  // Why jobs do not go on, where the store takes no writes; guarded by mutex_.
+  std::map<uint64_t, Status> refused_;
 };
 
 }  // namespace cellar::session

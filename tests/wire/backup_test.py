@@ -259,7 +259,7 @@ class Served(Folder):
         text = self.cellar("backup", "restore", "--from", self.to, "--database", "none",
                            "--store", self.store, code=1)
         self.assertIn('"none" does not exist', text)
-        self.sql("ALTER TABLE grouped RENAME TO kept", database="shop")
+        self.sql("ALTER TABLE grouped RENAME TO kept; ALTER INDEX grouped_pkey RENAME TO kept_pkey", database="shop")
         self.cellar("backup", "restore", "--from", self.to, "--table", "shop.grouped",
                     "--store", self.store)
         self.assertEqual(self.sql("SELECT count(*) FROM grouped", database="shop"), "100\n")

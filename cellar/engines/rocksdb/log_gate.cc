@@ -49,6 +49,21 @@ bool LogGate::failed() const {
   return failed_;
 }
 
+void LogGate::Hold(const void* log) {
+  std::lock_guard lock(mutex_);
+  holding_.insert(log);
+}
+
+void LogGate::Release(const void* log) {
+  std::lock_guard lock(mutex_);
+  holding_.erase(log);
+}
+
+bool LogGate::holding() const {
+  std::lock_guard lock(mutex_);
+  return !holding_.empty();
+}
+
 uint64_t LogGate::appends() const {
   std::lock_guard lock(mutex_);
   return appends_;
@@ -57,6 +72,7 @@ uint64_t LogGate::appends() const {
 void LogGate::Renew() {
   std::lock_guard lock(mutex_);
   failed_ = false;
+  holding_.clear();
 }
 
 }  // namespace cellar::engines

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <set>
 
 namespace cellar::engines {
 
@@ -28,9 +29,14 @@ class LogGate {
   void Sealed();
   void FlushBegun();
   bool failed() const;
+  // A log holds back what it was told to append, or does not any more. While one does, nothing more
+  // is to be written: it might come into a later log, and survive what is held.
+  void Hold(const void* log);
+  void Release(const void* log);
+  bool holding() const;
   // How many appending calls, of which each writes one record at most, have been let in.
   uint64_t appends() const;
-  // RocksDB has another log.
+  // RocksDB has another log, and all that the others held lies in files.
   void Renew();
 
  private:
@@ -38,6 +44,7 @@ class LogGate {
   std::condition_variable changed_;
   size_t inside_[2] = {0, 0};
   uint64_t appends_ = 0;
+  std::set<const void*> holding_;
   bool flush_expected_ = false;
   bool failed_ = false;
 };

@@ -74,63 +74,15 @@ class FaultyFile : public rocksdb::FSWritableFileOwnerWrapper {
   const Fault* const fault_;
 };
 
-// A log that could not be made for want of room. RocksDB gives up for good when it cannot make one,
-// so it is told that it has one, and the log is made when something is to be put into it.
-//
-// Not thread-safe, but that nothing is synced before something was put into it.
-class LateFile : public rocksdb::FSWritableFile {
- public:
-  using Make = std::function<IOStatus(std::unique_ptr<rocksdb::FSWritableFile>*)>;
-  explicit LateFile(Make make) : make_(std::move(make)) {}
-
-  using FSWritableFile::Append;
-  IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
-                  IODebugContext* context) override {
-    IOStatus status = MakeIt();
-    return status.ok() ? file_->Append(data, options, context) : status;
-  }
-  using FSWritableFile::PositionedAppend;
-  IOStatus PositionedAppend(const rocksdb::Slice& data, uint64_t offset, const IOOptions& options,
-                            IODebugContext* context) override {
-    IOStatus status = MakeIt();
-    return status.ok() ? file_->PositionedAppend(data, offset, options, context) : status;
-  }
-  IOStatus Close(const IOOptions& options, IODebugContext* context) override {
-    return file_ == nullptr ? IOStatus::OK() : file_->Close(options, context);
-  }
-  IOStatus Flush(const IOOptions& options, IODebugContext* context) override {
-    return file_ == nullptr ? IOStatus::OK() : file_->Flush(options, context);
-  }
-  IOStatus Sync(const IOOptions& options, IODebugContext* context) override {
-    return file_ == nullptr ? IOStatus::OK() : file_->Sync(options, context);
-  }
-  IOStatus Fsync(const IOOptions& options, IODebugContext* context) override {
-    return file_ == nullptr ? IOStatus::OK() : file_->Fsync(options, context);
-  }
-  IOStatus RangeSync(uint64_t offset, uint64_t bytes, const IOOptions& options,
-                     IODebugContext* context) override {
-    return file_ == nullptr ? IOStatus::OK() : file_->RangeSync(offset, bytes, options, context);
-  }
-  bool IsSyncThreadSafe() const override { return true; }
-  uint64_t GetFileSize(const IOOptions& options, IODebugContext* context) override {
-    return file_ == nullptr ? 0 : file_->GetFileSize(options, context);
-  }
-
- private:
-  IOStatus MakeIt() { return file_ != nullptr ? IOStatus::OK() : make_(&file_); }
-
-  const Make make_;
-  std::unique_ptr<rocksdb::FSWritableFile> file_;
-};
-
 // A log of the store. It tells the gate of every error before RocksDB hears of it.
 //
 // RocksDB takes another log when it resumes only if there is something in the memtable that goes
 // with it, and else writes on into the one that failed. So a log holds back its first record when
 // there is no room for it, and says that all is well: then that record is in the memtable, and
-// whoever wants it on disk hears of the full disk from the sync. Nothing else is taken before what
-// is held is written. A sync of an empty log, which could fail with an empty memtable, is left out:
-// there is nothing in it to lose.
+// whoever wants it on disk hears of the full disk from the sync. Nothing else is written, to this
+// log or another, before what is held is (LogGate::holding): a later log must not survive it. A
+// sync of an empty log, which could fail with an empty memtable, is left out: there is nothing in
+// it to lose.
 //
 // Appended to by one thread, synced by another.
 class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
@@ -138,6 +90,7 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
   // `file` is new, so empty.
   LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, LogGate* gate)
       : FSWritableFileOwnerWrapper(std::move(file)), gate_(gate) {}
+  ~LogFile() override { gate_->Release(this); }
 
   IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
                   IODebugContext* context) override {
@@ -150,6 +103,7 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
       if (status.ok()) status = Put(data, options, context);
       if (status.IsNoSpace() && first_record_ == record) {
         held_.append(data.data(), data.size());
+        gate_->Hold(this);
         return IOStatus::OK();
       }
     }
@@ -213,7 +167,10 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
   IOStatus WriteHeld(const IOOptions& options, IODebugContext* context) {
     if (held_.empty()) return IOStatus::OK();
     IOStatus status = Put(held_, options, context);
-    if (status.ok()) std::string().swap(held_);
+    if (status.ok()) {
+      std::string().swap(held_);
+      gate_->Release(this);
+    }
     return status;
   }
 
@@ -269,13 +226,6 @@ class PrivateFileSystem : public rocksdb::FileSystemWrapper {
                            IODebugContext* context) override {
     IOStatus status = Make(path, options, file, context);
     const bool is_log = gate_ != nullptr && path.ends_with(".log");
-    if (status.IsNoSpace() && is_log) {
-      *file = std::make_unique<LateFile>(
-          [this, path, options](std::unique_ptr<rocksdb::FSWritableFile>* made) {
-            return Make(path, options, made, nullptr);
-          });
-      status = IOStatus::OK();
-    }
     if (status.ok() && is_log) *file = std::make_unique<LogFile>(std::move(*file), gate_);
     return status;
   }

@@ -321,6 +321,7 @@ class RocksStorage : public kv::Storage {
       return SqlError(Code::kInvalid, sqlstate::kReadOnlySqlTransaction,
                       "the store is open for reading only");
     }
+    if (!full_->found() && gate_.holding()) CELLAR_TRY(WriteHeld());
     if (full_->found()) return TryAgain(makes_room);
     const uint64_t plenty = 3 * options_.write_buffer_size + 2 * margin_bytes_;
     uint64_t free = space_.FreeBytes();
@@ -432,8 +433,13 @@ class RocksStorage : public kv::Storage {
     if (!status.ok()) return {};
     const LogPass pass(&gate_, LogGate::Side::kAppend);
     if (!pass.open()) return LogHasFailed();
-    return NoteWrite(db_->Put(rocksdb::WriteOptions(), ToSlice(kv::kStoreHeaderKey), header),
-                     failed);
+    const rocksdb::Status put =
+        db_->Put(rocksdb::WriteOptions(), ToSlice(kv::kStoreHeaderKey), header);
+    if (put.ok()) return {};
+    // The files are in, and stay.
+    if (!IsDiskFull(put)) return Unknown(put, failed);
+    full_->set(true);
+    return Unknown(put, nullptr);
   }
 
   uint64_t ApproximateBytes(std::string_view start, std::string_view end) override {
@@ -450,7 +456,9 @@ class RocksStorage : public kv::Storage {
                                        size_t parts) override;
   Status Compact(std::string_view start, std::string_view end) override {
     // It begins with a flush, which must not come into the way of the one that Resume wants.
-    if (full_->found()) return DiskFull(space_free_, UnwrittenBytes() + margin_bytes_);
+    if (full_->found() || gate_.holding()) {
+      return DiskFull(space_free_, UnwrittenBytes() + margin_bytes_);
+    }
     files_->SetMaxAllowedSpaceUsage(0);  // it may be what makes room
     rocksdb::CompactRangeOptions options;
     options.exclusive_manual_compaction = false;
@@ -566,6 +574,13 @@ class RocksStorage : public kv::Storage {
       std::this_thread::sleep_for(kStep);  // tidy: allow(sleep) no event tells of the end
     }
     return true;
+  }
+  // What a log holds back. Not OK only when the disk is broken; if it is full, that is noted.
+  Status WriteHeld() {
+    bool failed = false;
+    Status status = SyncLog(&failed);
+    if (status.ok() || !full_->found() || failed) return status;
+    return {};
   }
   // After a full disk: goes on if there is room.
   Status TryAgain(bool makes_room) {
