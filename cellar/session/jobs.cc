@@ -57,7 +57,8 @@ bool IsTransient(Code code) {
   return code == Code::kConflict || code == Code::kUnavailable || code == Code::kCommitUnknown;
 }
 
-// No room, or the disk fails: whoever waits for the job would wait for whoever looks after the disk.
+// No room, or the disk fails: whoever waits for the job would wait for whoever looks after the
+// disk.
 bool IsRefusedByStore(const Status& status) {
   return status.sqlstate() == sqlstate::kDiskFull || status.sqlstate() == sqlstate::kIoError;
 }
