@@ -35,8 +35,7 @@ struct DumpContents {
 // and the types and collations of its columns. Errors: 42P01 for a table that is not
 // there; the target's.
 Status DumpDatabase(session::Session* session, const DumpContents& contents, DumpTarget* target);
-// Roles with their passwords' verifiers and memberships, and the settings of roles and databases;
-// for a superuser.
+// Roles with their passwords' verifiers and memberships; for a superuser.
 Status DumpRoles(session::Session* session, DumpTarget* target);
 // The options that the database itself has: "row_quota = '5'"; empty: none.
 Result<std::string> DatabaseOptionsText(session::Session* session, const std::string& database);
