@@ -37,12 +37,15 @@ TEST(StoreHeader, IsTheDocumentedBytes) {
   StoreHeader header;
   for (uint8_t i = 0; i < 16; ++i) header.store_id[i] = i;
   const std::string bytes = EncodeStoreHeader(header);
-  EXPECT_EQ(bytes, std::string("cellar\0\0\0\1\0\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17", 26));
+  EXPECT_EQ(bytes, std::string("cellar\0\0\0\2\0\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17", 26));
   EXPECT_EQ(*ParseStoreHeader(bytes), header);
   for (size_t n = 0; n < bytes.size(); ++n) {
     EXPECT_EQ(ParseStoreHeader(bytes.substr(0, n)).status().code(), Code::kCorruption) << n;
   }
-  header.format_version = 2;
+  // What programs of before wrote is read too.
+  header.format_version = 1;
+  EXPECT_EQ(*ParseStoreHeader(EncodeStoreHeader(header)), header);
+  header.format_version = 3;
   EXPECT_EQ(ParseStoreHeader(EncodeStoreHeader(header) + "x").status().code(), Code::kUnsupported);
 }
 
