@@ -12,6 +12,7 @@ import argparse
 import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -52,8 +53,11 @@ class Test:
         self.server.expect_good_log()
 
     def verify_backup(self, path):
-        """It opens as a store, at one moment of the load."""
-        server = Server(self.cellar, path, os.path.join(self.folder, "backup_log"))
+        """What is restored of it is a store, at one moment of the load."""
+        restored = path + "_store"
+        for arguments in (["verify", "--from", path], ["restore", "--from", path, "--store", restored]):
+            subprocess.run([self.cellar, "backup", *arguments], check=True, stdout=subprocess.DEVNULL)
+        server = Server(self.cellar, restored, os.path.join(self.folder, "backup_log"))
         server.start()
         connection = Connection(server.url)
         wait_for_jobs(connection)

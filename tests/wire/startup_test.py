@@ -232,7 +232,7 @@ class Log(StartTest):
                                      check=True).stdout.split()[1]
             self.assertEqual(lines, [
                 f"cellar: starting (version={version}, store={self.store}, process={server.process.pid})",
-                "cellar: the store is open (format=1)",
+                "cellar: the store is open (format=2)",
                 "cellar: COPY uses no files of this machine",
                 "cellar: every connection needs a password",
                 "cellar: a password was made for the superuser; the URL with it is in a file "
