@@ -43,8 +43,8 @@ Result<AnyDescriptor> DecodeAny(std::string_view key, std::string_view value,
                                 uint64_t commit_version);
 Status PutDescriptor(const TableDescriptor& table, kv::Transaction* transaction);
 Status PutDescriptor(const NamespaceDescriptor& space, kv::Transaction* transaction);
-// Ids that the object has taken from the sequence: its own, its storage's, those of its indexes and
-// constraints. The greatest of them.
+// Ids that the object has taken from the sequence: its own, its storage's, those of its indexes,
+// constraints, enum type and labels. The greatest of them.
 uint64_t GreatestIdOf(const TableDescriptor& table);
 
 // Thread-safe.
