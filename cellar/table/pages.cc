@@ -11,9 +11,6 @@
 namespace cellar::table {
 namespace {
 
-// Just above kGroupZero: ends the range of keys up to a row's.
-constexpr char kAfterGroupZero = kGroupZero + 1;
-
 Result<Datum> IntKeyOf(const CompiledTable& table, std::string_view ref) {
   Arena unused;
   std::string_view in = ref;
@@ -42,12 +39,9 @@ int CompareRowKey(std::string_view prefix, std::string_view suffix, std::string_
   return bound.empty() ? 0 : -1;
 }
 
-// Opens the page that a cursor going down from `ref` meets first.
-Result<bool> OpenPageBelow(AccessContext* context, const CompiledTable& table, std::string_view ref,
+// The page with the greatest key below `end`; false: there is none.
+Result<bool> ReadPageBelow(AccessContext* context, const CompiledTable& table, std::string_view end,
                            const kv::ReadView* view, OpenPage* page) {
-  std::string end = table.page_prefix();
-  end.append(ref);
-  end.push_back(kAfterGroupZero);
   kv::ScanOptions options;
   options.reverse = true;
   options.limit = 1;
@@ -58,15 +52,32 @@ Result<bool> OpenPageBelow(AccessContext* context, const CompiledTable& table, s
   kv::Block block;
   ++context->stats.trips;
   CELLAR_TRY_ASSIGN(const bool more, cursor->NextBlock(&block));
-  if (!more) {
-    page->boundary.clear();
-    CELLAR_TRY(RequireNoPages(context, table, view));
-    return false;
-  }
+  page->boundary.clear();
+  if (!more) return false;
   CELLAR_TRY_ASSIGN(const std::string_view boundary, BoundaryOf(table, block.key(0)));
   page->boundary = boundary;
   page->pin.Assign(block.value(0));
   context->stats.bytes_read += block.bytes();
+  return true;
+}
+
+// Opens the page with the greatest boundary that is not above `ref`.
+Result<bool> OpenPageBelow(AccessContext* context, const CompiledTable& table, std::string_view ref,
+                           const kv::ReadView* view, OpenPage* page) {
+  // Up to the key of the page that begins at `ref` itself.
+  std::string end;
+  AppendPageKey(table, ref, &end);
+  end.push_back('\0');
+  CELLAR_TRY_ASSIGN(bool found, ReadPageBelow(context, table, end, view, page));
+  if (found && page->boundary > ref) {
+    // `ref` is the beginning of a key, and this page's goes on with less than what ends a page's.
+    CELLAR_TRY_ASSIGN(
+        found, ReadPageBelow(context, table, table.page_prefix() + std::string(ref), view, page));
+  }
+  if (!found) {
+    CELLAR_TRY(RequireNoPages(context, table, view));
+    return false;
+  }
   CELLAR_TRY(ParsePage(context, table, page->pin.view(), &page->view));
   if (!page->view.Covers(ref)) return CorruptionError("its keys end too early");
   return true;

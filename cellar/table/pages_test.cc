@@ -1,6 +1,9 @@
 // Layout `pages` as its owners see it: bulk loads into pages, sealing, what is left in the delta.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "cellar/table/sealer.h"
 #include "cellar/table/test_tables.h"
 
@@ -204,6 +207,92 @@ TEST_F(PagesTest, TheFirstPageOfAnyIndexHasAFinishedKey) {
     for (size_t k = 0; k < block.size(); ++k) EXPECT_NE(block.key(k).back(), '\0');
   }
 }
+
+// The first read or seal of a process knows no page yet. Keys of small numbers: zero is the byte
+// that ends a page's key, and the beginning of one key goes on in the next.
+class ColdPagesTest : public testing::TestWithParam<int> {
+ protected:
+  static constexpr int kColumns = 3, kLeast = -2, kMost = 2;
+
+  ColdPagesTest() {
+    TableDescriptor table;
+    table.name = "t";
+    table.layout = catalog::Layout::kPages;
+    for (uint32_t c = 1; c <= kColumns; ++c) {
+      table.columns.push_back(
+          MakeColumn(c, std::string(1, static_cast<char>('a' + c - 1)), TypeId::kInt4, true));
+    }
+    table.indexes = {MakePrimary("t_pkey", {{1}, {2}, {3}})};
+    table_ = store_.Create(table);
+    for (int key = 0; key < 125; ++key) {
+      if (random_() % 8 == 0) continue;
+      rows_.push_back({Part(key / 25), Part(key / 5 % 5), Part(key % 5)});
+    }
+  }
+  static std::string Part(int digit) { return std::to_string(kLeast + digit); }
+  void Insert(const std::vector<Row>& rows) {
+    TableStore cold(store_.engine());
+    const std::unique_ptr<kv::Transaction> transaction = store_.engine()->Begin();
+    Access access(transaction.get(), nullptr, &cold);
+    Must(InsertAll(&access, table_, rows));
+    Must(transaction->Commit());
+  }
+  // Small pages, so that every beginning of a key is in the middle of some and ends others.
+  void Seal(bool repack) {
+    TableStore cold(store_.engine());
+    SealOptions options;
+    options.page_bytes = 100;
+    options.repack = repack;
+    options.max_bytes = 300;
+    Must(Sealer(store_.engine(), &cold).SealAll(table_, options, nullptr));
+  }
+  std::vector<Row> Scan(const Span& span, bool reverse) {
+    TableStore cold(store_.engine());
+    const std::unique_ptr<kv::Transaction> transaction = store_.engine()->Begin();
+    Access access(transaction.get(), nullptr, &cold);
+    ScanSpec spec = SpecOf(table_, table_->primary(), {span});
+    spec.reverse = reverse;
+    return ScanRows(&access, spec);
+  }
+  void ExpectAllFound() {
+    for (int columns = 0; columns <= kColumns; ++columns) {
+      for (int key = 0; key < 125; ++key) {
+        const std::vector<int> digits = {key / 25, key / 5 % 5, key % 5};
+        std::vector<Row> expected;
+        Span span;
+        for (int c = 0; c < columns; ++c) {
+          span.equal.push_back(Datum::Int(kLeast + digits[static_cast<size_t>(c)]));
+        }
+        for (const Row& row : rows_) {
+          bool fits = true;
+          for (size_t c = 0; c < span.equal.size(); ++c) fits &= *row[c] == Part(digits[c]);
+          if (fits) expected.push_back(row);
+        }
+        EXPECT_EQ(Scan(span, false), expected) << key << " " << columns;
+        std::reverse(expected.begin(), expected.end());
+        EXPECT_EQ(Scan(span, true), expected) << key << " " << columns;
+        if (columns == 0) break;
+      }
+    }
+  }
+
+  std::mt19937 random_{static_cast<unsigned>(GetParam())};
+  Store store_;
+  TablePtr table_;
+  std::vector<Row> rows_;  // in the order of the key
+};
+
+TEST_P(ColdPagesTest, AreFoundByEveryBeginningOfAKey) {
+  std::vector<Row> first, later;
+  for (const Row& row : rows_) (random_() % 3 == 0 ? later : first).push_back(row);
+  Insert(first);
+  Seal(false);
+  Insert(later);
+  ExpectAllFound();
+  Seal(GetParam() % 2 == 0);
+  ExpectAllFound();
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, ColdPagesTest, testing::Range(0, 6));
 
 }  // namespace
 }  // namespace cellar::table
