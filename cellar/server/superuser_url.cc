@@ -5,14 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "cellar/auth/scram.h"
 #include "cellar/auth/scram_keys.h"
-#include "cellar/base/sqlstate.h"
+#include "cellar/base/small_file.h"
 #include "cellar/session/first_user.h"
 
 namespace cellar::server {
@@ -24,42 +22,23 @@ constexpr size_t kMaxFileBytes = size_t{64} << 10;
 constexpr size_t kSecretBytes = 24;
 constexpr std::string_view kScheme = "postgresql://";
 
-Status FileError(std::string_view what, const std::string& path) {
-  const int error = errno;
-  return SqlError(Code::kUnavailable, error == ENOSPC ? sqlstate::kDiskFull : sqlstate::kIoError,
-                  "could not {} \"{}\": {}", what, path, std::strerror(error));
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int fd() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
-struct File {
+struct Found {
   std::string content;
   mode_t mode = 0;  // permissions
 };
 
 // nullopt: there is none. A link is not followed.
-Result<std::optional<File>> ReadSmallFile(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+Result<std::optional<Found>> ReadSmallFile(const std::string& path) {
+  const std::string what = fmt::format("could not read \"{}\"", path);
+  const File file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (file.fd() < 0) {
-    if (errno == ENOENT) return std::optional<File>();
-    if (errno == ELOOP) return std::optional(File());
-    return FileError("read", path);
+    if (errno == ENOENT) return std::optional<Found>();
+    if (errno == ELOOP) return std::optional(Found());
+    return IoError(what, errno);
   }
   struct stat found {};
-  if (::fstat(file.fd(), &found) != 0) return FileError("read", path);
-  File read;
+  if (::fstat(file.fd(), &found) != 0) return IoError(what, errno);
+  Found read;
   read.mode = found.st_mode & 07777U;
   if (!S_ISREG(found.st_mode)) return std::optional(std::move(read));
   read.content.resize(kMaxFileBytes);
@@ -67,35 +46,12 @@ Result<std::optional<File>> ReadSmallFile(const std::string& path) {
   while (size < read.content.size()) {
     const ssize_t got = ::read(file.fd(), read.content.data() + size, read.content.size() - size);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FileError("read", path);
+    if (got < 0) return IoError(what, errno);
     if (got == 0) break;
     size += static_cast<size_t>(got);
   }
   read.content.resize(size);
   return std::optional(std::move(read));
-}
-
-// Puts a file in place as a whole, for its owner alone; durable on return.
-Status WriteWhole(const std::string& path, std::string_view content) {
-  const std::string fresh = path + ".new";
-  if (::unlink(fresh.c_str()) != 0 && errno != ENOENT) return FileError("remove", fresh);
-  {
-    const Descriptor file(
-        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kOwnerOnly));
-    if (file.fd() < 0 || ::fchmod(file.fd(), kOwnerOnly) != 0) return FileError("write", fresh);
-    while (!content.empty()) {
-      const ssize_t put = ::write(file.fd(), content.data(), content.size());
-      if (put < 0 && errno == EINTR) continue;
-      if (put < 0) return FileError("write", fresh);
-      content.remove_prefix(static_cast<size_t>(put));
-    }
-    if (::fsync(file.fd()) != 0) return FileError("write", fresh);
-  }
-  if (::rename(fresh.c_str(), path.c_str()) != 0) return FileError("write", path);
-  const std::string directory = path.substr(0, path.rfind('/'));
-  const Descriptor folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.fd() < 0 || ::fsync(folder.fd()) != 0) return FileError("sync", directory);
-  return Status();
 }
 
 std::string MakeSecret() {
@@ -149,21 +105,23 @@ Result<SuperuserUrl> PrepareSuperuserUrl(session::Database* database, const std:
   url.path = fmt::format("{}/{}", directory, kSuperuserUrlFile);
   url.user = std::move(first.name);
   url.verifier = std::move(first.verifier);
-  CELLAR_TRY_ASSIGN(const std::optional<File> file, ReadSmallFile(url.path));
+  CELLAR_TRY_ASSIGN(const std::optional<Found> file, ReadSmallFile(url.path));
   if (file && Fits(SecretOf(file->content), url.verifier)) {
     url.secret = SuperuserSecret::kKept;
     return url;
   }
   if (may_make && first.can_login && url.verifier.empty()) {
     const std::string secret = MakeSecret();
-    CELLAR_TRY(WriteWhole(url.path, UrlText(url.user, secret, authority, database_name)));
+    CELLAR_TRY(ReplaceFile(url.path, UrlText(url.user, secret, authority, database_name)));
     CELLAR_TRY_ASSIGN(url.verifier, auth::MakePasswordVerifier(secret));
     CELLAR_TRY(session::SetFirstUserVerifier(database, url.verifier));
     url.secret = SuperuserSecret::kMade;
     return url;
   }
   if (file) {
-    if (::unlink(url.path.c_str()) != 0) return FileError("remove", url.path);
+    if (::unlink(url.path.c_str()) != 0) {
+      return IoError(fmt::format("could not remove \"{}\"", url.path), errno);
+    }
     url.stale = true;
   }
   return url;
@@ -172,12 +130,12 @@ Result<SuperuserUrl> PrepareSuperuserUrl(session::Database* database, const std:
 Status UpdateSuperuserUrl(const SuperuserUrl& url, std::string_view authority,
                           std::string_view database_name) {
   if (url.secret == SuperuserSecret::kNone) return Status();
-  CELLAR_TRY_ASSIGN(const std::optional<File> file, ReadSmallFile(url.path));
+  CELLAR_TRY_ASSIGN(const std::optional<Found> file, ReadSmallFile(url.path));
   const std::string_view secret = file ? SecretOf(file->content) : std::string_view();
   if (secret.empty()) return Status();  // somebody has taken it away
   const std::string text = UrlText(url.user, secret, authority, database_name);
   if (file->content == text && file->mode == kOwnerOnly) return Status();
-  return WriteWhole(url.path, text);
+  return ReplaceFile(url.path, text);
 }
 
 }  // namespace cellar::server

@@ -154,7 +154,7 @@ Status WriteCheck(const std::string& directory, uint32_t number) {
     return IoError(fmt::format("could not make directory \"{}\"", checks), errno);
   }
   CELLAR_TRY_ASSIGN(const std::string list, ReadWhole(ListPath(directory, number)));
-  return WriteDurably(checks, CheckName(number), CheckOf(list));
+  return ReplaceFile(fmt::format("{}/{}", checks, CheckName(number)), CheckOf(list));
 }
 
 void RemoveCheck(const std::string& directory, uint32_t number) {
@@ -285,8 +285,8 @@ Status PrepareBackups(const std::string& directory, const std::string& store) {
   if (::chmod(directory.c_str(), 0700) != 0) {
     return IoError(fmt::format("could not make \"{}\" private", directory), errno);
   }
-  return WriteDurably(directory, kBackupMarkerFile,
-                      fmt::format("{}{}\n", kBackupMarkerText, kBackupFormatVersion));
+  return ReplaceFile(fmt::format("{}/{}", directory, kBackupMarkerFile),
+                     fmt::format("{}{}\n", kBackupMarkerText, kBackupFormatVersion));
 }
 
 Result<std::unique_ptr<DirectoryLock>> LockBackups(const std::string& directory) {

@@ -93,6 +93,9 @@ Result<DirectoryState> PrepareDirectory(const RocksOptions& options) {
     if (::mkdir(directory.c_str(), 0700) != 0) {
       return IoError(fmt::format("could not make directory \"{}\"", directory), errno);
     }
+    fs::path whole = fs::absolute(directory);
+    if (!whole.has_filename()) whole = whole.parent_path();  // it ended with a slash
+    CELLAR_TRY(SyncDirectory(whole.parent_path()));
     return state;
   }
   if (!fs::is_directory(status)) return NotAStore(directory, "it is not a directory");

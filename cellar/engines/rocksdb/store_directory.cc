@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <charconv>
-#include <system_error>
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/kv/store_header.h"
@@ -27,31 +26,7 @@ Status InUse(const std::string& directory, int fd) {
   return status;
 }
 
-std::string_view StateOf(int error) {
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT: return sqlstate::kDiskFull;
-    case EACCES:
-    case EPERM:
-    case EROFS: return sqlstate::kInsufficientPrivilege;
-    case ENOENT: return sqlstate::kUndefinedFile;
-    default: return sqlstate::kIoError;
-  }
-}
-
 }  // namespace
-
-Status IoError(std::string_view what, int error) {
-  return SqlError(Code::kUnavailable, StateOf(error), "{}: {}", what,
-                  std::generic_category().message(error));
-}
-
-File::File(const std::string& path, int flags)
-    : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
-
-File::~File() {
-  if (fd_ >= 0) ::close(fd_);
-}
 
 Result<std::unique_ptr<DirectoryLock>> DirectoryLock::Take(const std::string& directory) {
   File file(fmt::format("{}/{}", directory, kLockFile), O_RDWR | O_CREAT);
@@ -61,40 +36,15 @@ Result<std::unique_ptr<DirectoryLock>> DirectoryLock::Take(const std::string& di
     return InUse(directory, file.fd());
   }
   const std::string pid = fmt::format("{}\n", ::getpid());
-  if (::ftruncate(file.fd(), 0) != 0 ||
-      ::pwrite(file.fd(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
-    return IoError("could not write the lock file of the store", errno);
-  }
+  constexpr std::string_view kWhat = "could not write the lock file of the store";
+  if (::ftruncate(file.fd(), 0) != 0) return IoError(kWhat, errno);
+  CELLAR_TRY(WriteAll(file, pid, kWhat));
   return std::make_unique<DirectoryLock>(std::move(file));
 }
 
-Status SyncDirectory(const std::string& directory) {
-  const File file(directory, O_RDONLY | O_DIRECTORY);
-  if (file.fd() < 0 || ::fsync(file.fd()) != 0) {
-    return IoError(fmt::format("could not sync directory \"{}\"", directory), errno);
-  }
-  return {};
-}
-
-Status WriteDurably(const std::string& directory, std::string_view name, std::string_view content) {
-  const std::string path = fmt::format("{}/{}", directory, name), fresh = path + ".new";
-  const std::string what = fmt::format("could not write \"{}\"", path);
-  {
-    const File file(fresh, O_WRONLY | O_CREAT | O_TRUNC);
-    if (file.fd() < 0 ||
-        ::write(file.fd(), content.data(), content.size()) !=
-            static_cast<ssize_t>(content.size()) ||
-        ::fsync(file.fd()) != 0) {
-      return IoError(what, errno);
-    }
-  }
-  if (::rename(fresh.c_str(), path.c_str()) != 0) return IoError(what, errno);
-  return SyncDirectory(directory);
-}
-
 Status WriteMarker(const std::string& directory, bool made) {
-  return WriteDurably(
-      directory, kMarkerFile,
+  return ReplaceFile(
+      fmt::format("{}/{}", directory, kMarkerFile),
       fmt::format("{}{}{}\n", kMarkerText, kv::kStoreFormatVersion, made ? "" : kBeingMade));
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cellar/base/small_file.h"
 #include "cellar/base/status.h"
 
 namespace cellar::engines {
@@ -21,22 +22,6 @@ inline constexpr std::string_view kLockFile = "cellar.lock";
 // Where a store lies, within its directory, until a restore of it has ended.
 inline constexpr std::string_view kRestoringDirectory = "restoring";
 
-// By errno: 53100, 42501, 58P01 or 58030.
-Status IoError(std::string_view what, int error);
-
-// An open file descriptor; -1: errno tells why not.
-class File {
- public:
-  File(const std::string& path, int flags);
-  File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  File& operator=(File&&) = delete;
-  ~File();
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 // Keeps other processes, and other engines of this one, from a directory. The lock goes with the
 // file descriptor, so a dead process leaves none.
 class DirectoryLock {
@@ -49,9 +34,6 @@ class DirectoryLock {
   File file_;
 };
 
-Status SyncDirectory(const std::string& directory);
-// A small file of that content, by rename, durably.
-Status WriteDurably(const std::string& directory, std::string_view name, std::string_view content);
 // The marker of a store of our format. `made`: it has its header and the record of its log's end,
 // and never loses them again.
 Status WriteMarker(const std::string& directory, bool made);
