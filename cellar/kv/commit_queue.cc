@@ -59,6 +59,11 @@ void CommitQueue::Lead(CommitRequest* request, std::unique_lock<std::mutex>* hel
       Wake(member, State::kDone);
     }
   }
+  // Whoever is awake syncs, if the others have not.
+  PassOn(request->hidden ? request : nullptr);
+}
+
+void CommitQueue::PassOn(CommitRequest* syncs_next) {
   if (queue_.empty()) {
     leading_ = false;
   } else {
@@ -66,8 +71,7 @@ void CommitQueue::Lead(CommitRequest* request, std::unique_lock<std::mutex>* hel
   }
   if (!syncing_ && !unsynced_.empty()) {
     syncing_ = true;
-    // Whoever is awake does it, if the others have not.
-    Wake(request->hidden ? request : unsynced_.front(), State::kSyncing);
+    Wake(syncs_next != nullptr ? syncs_next : unsynced_.front(), State::kSyncing);
   }
   progress_.notify_all();
 }
@@ -164,17 +168,12 @@ void CommitQueue::Process(std::span<CommitRequest* const> group) {
     members_.push_back({request->writes.buffer, request->counter_writes, version});
   }
   if (valid_.empty()) return;
-  const bool was_hiding = visibility_->hiding();
   const bool hidden = visibility_->Start(version, durable);
   bool failed = false;
   if (valid_.front()->ingest) {
     const CommitRequest& only = *valid_.front();
-    // Files are durable at once, and may rest on what is not yet.
-    if (was_hiding) status = storage_->SyncLog(&failed);
-    if (status.ok()) {
-      status = storage_->Ingest(only.files, only.writes.buffer->range_deletions(),
-                                only.counter_writes, only.unread, version, &failed);
-    }
+    status = storage_->Ingest(only.files, only.writes.buffer->range_deletions(),
+                              only.counter_writes, only.unread, version, &failed);
   } else {
     status = storage_->Write(members_, &failed);
   }
@@ -211,8 +210,22 @@ void CommitQueue::AwaitApplied(uint64_t version) {
                  [&] { return visibility_->applied() >= version || is_stopped_ || !leading_; });
 }
 
+void CommitQueue::SyncWhatIsLeft() {
+  std::unique_lock held(mutex_);
+  if (!sync_failed_ || leading_ || syncing_ || !unsynced_.empty()) return;
+  leading_ = syncing_ = true;
+  held.unlock();
+  const bool synced = SyncAgain({}).ok();
+  held.lock();
+  syncing_ = false;
+  sync_failed_ = !synced;
+  PassOn(nullptr);
+}
+
 void CommitQueue::AwaitPublished(uint64_t version) {
   if (visibility_->published() >= version) return;
+  // Who waits here is refused over what is hidden, so that nobody may ever come to commit.
+  SyncWhatIsLeft();
   std::unique_lock held(mutex_);
   progress_.wait(held, [&] {
     return visibility_->published() >= version || is_stopped_ || (!leading_ && !syncing_);

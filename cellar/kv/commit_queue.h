@@ -57,6 +57,9 @@ class CommitQueue {
   // Waits until commits up to `version` are applied, or published, or have failed.
   void AwaitApplied(uint64_t version);
   void AwaitPublished(uint64_t version);
+  // Tries to make durable, and publish, what a failed sync has left behind, as every commit does
+  // before anything else.
+  void SyncWhatIsLeft();
   // No commit is acknowledged any more.
   void Stop(Status why);
   Status health() const;
@@ -71,6 +74,8 @@ class CommitQueue {
 
   static void Wake(CommitRequest* request, State state);
   void Lead(CommitRequest* request, std::unique_lock<std::mutex>* held);
+  // At the end of leading, the mutex held: the next leads, and somebody syncs what was written.
+  void PassOn(CommitRequest* syncs_next);
   void Sync(CommitRequest* request, std::unique_lock<std::mutex>* held);
   void TakeGroup(std::vector<CommitRequest*>* group);
   void Process(std::span<CommitRequest* const> group);

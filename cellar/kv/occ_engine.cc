@@ -43,6 +43,7 @@ Status OccEngine::Compact(std::string_view start, std::string_view end) {
 Status OccEngine::Sync() {
   CELLAR_TRY(CheckOpen());
   CELLAR_TRY(queue_.health());
+  queue_.SyncWhatIsLeft();
   return storage_->Sync();
 }
 

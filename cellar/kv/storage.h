@@ -120,8 +120,9 @@ class Storage {
   // Bytes of a write buffer from which it goes to spill files; SIZE_MAX: never.
   virtual size_t spill_bytes() const = 0;
   virtual Result<std::unique_ptr<SpillWriter>> NewSpillFile() = 0;
-  // Applies the range deletions and then adds the files, which do not overlap, and the counters, at
-  // once and durably: earlier groups must be durable before. Called like Write.
+  // Makes earlier groups durable, and then applies the range deletions and adds the files, which do
+  // not overlap, and the counters, at once and durably. Called like Write. After an error nothing
+  // of it is there, unless `*failed`.
   // `unread`: nobody reads the files' keys in a snapshot taken before; such ones may show them.
   virtual Status Ingest(std::span<const std::unique_ptr<SpillFile>> files,
                         std::span<const WriteBuffer::RangeDeletion> range_deletions,

@@ -15,7 +15,7 @@ bool LogGate::Enter(Side side) {
   std::lock_guard lock(mutex_);
   if (failed_) return false;
   ++inside_[At(side)];
-  if (side == Side::kAppend) ++appends_;
+  if (side == Side::kAppend) appends_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
@@ -52,27 +52,20 @@ bool LogGate::failed() const {
 void LogGate::Hold(const void* log) {
   std::lock_guard lock(mutex_);
   holding_.insert(log);
+  is_holding_.store(true, std::memory_order_release);
 }
 
 void LogGate::Release(const void* log) {
   std::lock_guard lock(mutex_);
   holding_.erase(log);
-}
-
-bool LogGate::holding() const {
-  std::lock_guard lock(mutex_);
-  return !holding_.empty();
-}
-
-uint64_t LogGate::appends() const {
-  std::lock_guard lock(mutex_);
-  return appends_;
+  is_holding_.store(!holding_.empty(), std::memory_order_release);
 }
 
 void LogGate::Renew() {
   std::lock_guard lock(mutex_);
   failed_ = false;
   holding_.clear();
+  is_holding_.store(false, std::memory_order_release);
 }
 
 }  // namespace cellar::engines

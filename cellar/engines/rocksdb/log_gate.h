@@ -4,6 +4,7 @@
 // RocksDB, and nobody gets in any more.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -33,9 +34,16 @@ class LogGate {
   // is to be written: it might come into a later log, and survive what is held.
   void Hold(const void* log);
   void Release(const void* log);
-  bool holding() const;
+  bool holding() const { return is_holding_.load(std::memory_order_acquire); }
   // How many appending calls, of which each writes one record at most, have been let in.
-  uint64_t appends() const;
+  uint64_t appends() const { return appends_.load(std::memory_order_relaxed); }
+  // The next append fails for no reason, in a way that RocksDB recovers from by itself.
+  // EndPretending: whether it has.
+  void Pretend() { pretended_.store(true); }
+  bool TakePretended() {
+    return pretended_.load(std::memory_order_relaxed) && pretended_.exchange(false);
+  }
+  bool EndPretending() { return !pretended_.exchange(false); }
   // RocksDB has another log, and all that the others held lies in files.
   void Renew();
 
@@ -43,8 +51,10 @@ class LogGate {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   size_t inside_[2] = {0, 0};
-  uint64_t appends_ = 0;
+  std::atomic<uint64_t> appends_{0};
   std::set<const void*> holding_;
+  std::atomic<bool> is_holding_{false};  // holding_ is not empty
+  std::atomic<bool> pretended_{false};
   bool flush_expected_ = false;
   bool failed_ = false;
 };

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 
+#include "cellar/base/small_file.h"
 #include "cellar/base/sqlstate.h"
 
 namespace cellar::engines {
@@ -74,6 +75,58 @@ class FaultyFile : public rocksdb::FSWritableFileOwnerWrapper {
   const Fault* const fault_;
 };
 
+// A log that could not be made for want of room. RocksDB gives up for good when it cannot make one,
+// so it is told that it has one, and the log is made when something is to be put into it.
+//
+// Not thread-safe, but that nothing is synced before something was put into it (LogFile).
+class LateFile : public rocksdb::FSWritableFile {
+ public:
+  using Make = std::function<IOStatus(std::unique_ptr<rocksdb::FSWritableFile>*)>;
+  explicit LateFile(Make make) : make_(std::move(make)) {}
+
+  using FSWritableFile::Append;
+  IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
+                  IODebugContext* context) override {
+    IOStatus status = MakeIt();
+    return status.ok() ? file_->Append(data, options, context) : status;
+  }
+  using FSWritableFile::PositionedAppend;
+  IOStatus PositionedAppend(const rocksdb::Slice& data, uint64_t offset, const IOOptions& options,
+                            IODebugContext* context) override {
+    IOStatus status = MakeIt();
+    return status.ok() ? file_->PositionedAppend(data, offset, options, context) : status;
+  }
+  IOStatus Truncate(uint64_t size, const IOOptions& options, IODebugContext* context) override {
+    return file_ == nullptr ? IOStatus::OK() : file_->Truncate(size, options, context);
+  }
+  IOStatus Close(const IOOptions& options, IODebugContext* context) override {
+    return file_ == nullptr ? IOStatus::OK() : file_->Close(options, context);
+  }
+  IOStatus Flush(const IOOptions& options, IODebugContext* context) override {
+    return file_ == nullptr ? IOStatus::OK() : file_->Flush(options, context);
+  }
+  IOStatus Sync(const IOOptions& options, IODebugContext* context) override {
+    return file_ == nullptr ? IOStatus::OK() : file_->Sync(options, context);
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* context) override {
+    return file_ == nullptr ? IOStatus::OK() : file_->Fsync(options, context);
+  }
+  IOStatus RangeSync(uint64_t offset, uint64_t bytes, const IOOptions& options,
+                     IODebugContext* context) override {
+    return file_ == nullptr ? IOStatus::OK() : file_->RangeSync(offset, bytes, options, context);
+  }
+  bool IsSyncThreadSafe() const override { return true; }
+  uint64_t GetFileSize(const IOOptions& options, IODebugContext* context) override {
+    return file_ == nullptr ? 0 : file_->GetFileSize(options, context);
+  }
+
+ private:
+  IOStatus MakeIt() { return file_ != nullptr ? IOStatus::OK() : make_(&file_); }
+
+  const Make make_;
+  std::unique_ptr<rocksdb::FSWritableFile> file_;
+};
+
 // A log of the store. It tells the gate of every error before RocksDB hears of it.
 //
 // RocksDB takes another log when it resumes only if there is something in the memtable that goes
@@ -97,6 +150,15 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
     IOStatus status;
     {
       std::lock_guard lock(mutex_);
+      // When RocksDB takes another log it tries once more to write what this one has refused. That
+      // must not be here if the process ends before what else is here lies in files.
+      if (is_given_up_) return IOStatus::OK();
+      if (gate_->TakePretended()) {
+        is_given_up_ = true;
+        IOStatus pretended = IOStatus::IOError("not written, so that the store recovers");
+        pretended.SetRetryable(true);
+        return pretended;
+      }
       const uint64_t record = gate_->appends();
       if (!first_record_) first_record_ = record;
       status = WriteHeld(options, context);
@@ -106,6 +168,7 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
         gate_->Hold(this);
         return IOStatus::OK();
       }
+      is_given_up_ = !status.ok();
     }
     return Told(LogGate::Side::kAppend, std::move(status));
   }
@@ -116,10 +179,15 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
   IOStatus Flush(const IOOptions& options, IODebugContext* context) override {
     return Told(LogGate::Side::kAppend, target()->Flush(options, context));
   }
-  // A part of appending.
+  // It is a part of appending, where an error would end a commit whose record is in the log
+  // already, or RocksDB for good when it takes another log. All that it does is begin what a sync
+  // ends, which tells of the error then.
   IOStatus RangeSync(uint64_t offset, uint64_t bytes, const IOOptions& options,
                      IODebugContext* context) override {
-    return Told(LogGate::Side::kAppend, target()->RangeSync(offset, bytes, options, context));
+    IOStatus status = target()->RangeSync(offset, bytes, options, context);
+    std::lock_guard lock(mutex_);
+    if (not_begun_.ok()) not_begun_ = std::move(status);
+    return IOStatus::OK();
   }
   IOStatus Sync(const IOOptions& options, IODebugContext* context) override {
     return Synced(options, context, [&] { return target()->Sync(options, context); });
@@ -145,6 +213,7 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
       std::lock_guard lock(mutex_);
       if (length_ == 0 && held_.empty()) return IOStatus::OK();
       status = WriteHeld(options, context);
+      if (status.ok()) status = not_begun_;
     }
     return Told(LogGate::Side::kSync, status.ok() ? call() : std::move(status));
   }
@@ -152,8 +221,8 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
     if (!status.ok()) gate_->Fail(side);
     return status;
   }
-  // Of a failed append a part may be in the file, and the system's own place in it behind that:
-  // from then on bytes are put where they belong.
+  // What a failed append has written is taken back. The system's own place in the file may be
+  // behind that: from then on bytes are put where they belong.
   IOStatus Put(const rocksdb::Slice& data, const IOOptions& options, IODebugContext* context) {
     IOStatus status = has_failed_ ? target()->PositionedAppend(data, length_, options, context)
                                   : target()->Append(data, options, context);
@@ -161,6 +230,7 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
       length_ += data.size();
     } else {
       has_failed_ = true;
+      target()->Truncate(length_, options, context).PermitUncheckedError();
     }
     return status;
   }
@@ -179,7 +249,53 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
   uint64_t length_ = 0;  // without what is held
   std::string held_;
   std::optional<uint64_t> first_record_;
+  IOStatus not_begun_;  // how a RangeSync failed
   bool has_failed_ = false;
+  bool is_given_up_ = false;  // RocksDB was told of an error
+};
+
+// The list of the store's files. When a call on it fails RocksDB goes on in another one, without
+// the change that it could not write; so that must not be found in this one either, if the process
+// ends before there is another: the files that the change is about may be gone by then.
+//
+// One thread at a time.
+class ManifestFile : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  // `file` is new, so empty.
+  explicit ManifestFile(std::unique_ptr<rocksdb::FSWritableFile> file)
+      : FSWritableFileOwnerWrapper(std::move(file)) {}
+
+  IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
+                  IODebugContext* context) override {
+    IOStatus status = target()->Append(data, options, context);
+    if (status.ok()) length_ += data.size();
+    return Done(std::move(status), options, context);
+  }
+  IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
+                  const rocksdb::DataVerificationInfo&, IODebugContext* context) override {
+    return Append(data, options, context);
+  }
+  IOStatus Flush(const IOOptions& options, IODebugContext* context) override {
+    return Done(target()->Flush(options, context), options, context);
+  }
+  IOStatus Sync(const IOOptions& options, IODebugContext* context) override {
+    return Synced(target()->Sync(options, context), options, context);
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* context) override {
+    return Synced(target()->Fsync(options, context), options, context);
+  }
+
+ private:
+  IOStatus Synced(IOStatus status, const IOOptions& options, IODebugContext* context) {
+    if (status.ok()) synced_ = length_;
+    return Done(std::move(status), options, context);
+  }
+  IOStatus Done(IOStatus status, const IOOptions& options, IODebugContext* context) {
+    if (!status.ok()) target()->Truncate(synced_, options, context).PermitUncheckedError();
+    return status;
+  }
+
+  uint64_t length_ = 0, synced_ = 0;
 };
 
 // RocksDB's own notes. What cannot be written is left out: RocksDB's logger goes on with a writer
@@ -226,7 +342,23 @@ class PrivateFileSystem : public rocksdb::FileSystemWrapper {
                            IODebugContext* context) override {
     IOStatus status = Make(path, options, file, context);
     const bool is_log = gate_ != nullptr && path.ends_with(".log");
-    if (status.ok() && is_log) *file = std::make_unique<LogFile>(std::move(*file), gate_);
+    if (status.IsNoSpace() && is_log) {
+      *file = std::make_unique<LateFile>(
+          [this, path, options](std::unique_ptr<rocksdb::FSWritableFile>* made) {
+            // RocksDB makes the name durable only once, perhaps before there is one.
+            IOStatus late = Make(path, options, made, nullptr);
+            if (late.ok()) late = AsIoStatus(SyncDirectory(path.substr(0, path.rfind('/'))));
+            if (!late.ok()) made->reset();
+            return late;
+          });
+      status = IOStatus::OK();
+    }
+    if (!status.ok() || gate_ == nullptr) return status;
+    if (is_log) {
+      *file = std::make_unique<LogFile>(std::move(*file), gate_);
+    } else if (path.substr(path.rfind('/') + 1).starts_with("MANIFEST-")) {
+      *file = std::make_unique<ManifestFile>(std::move(*file));
+    }
     return status;
   }
   IOStatus ReopenWritableFile(const std::string& path, const FileOptions& options,

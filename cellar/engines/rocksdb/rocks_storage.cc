@@ -48,7 +48,8 @@ constexpr size_t kDeletionWindow = 32 << 10;  // entries
 constexpr size_t kMinWriteBufferBytes = 4 << 20;
 constexpr uint64_t kMinMarginBytes = 2 << 20;
 constexpr uint64_t kLittleInMemory = 4 << 20;  // a backup takes it from the log
-constexpr uint64_t kDiskParts = 32;            // of a small disk, a memtable takes one at most
+constexpr auto kLongestFlush = std::chrono::seconds(60);
+constexpr uint64_t kDiskParts = 32;  // of a small disk, a memtable takes one at most
 constexpr std::string_view kCouldNotRead = "could not read the store";
 constexpr std::string_view kCouldNotWrite = "could not write to the store";
 
@@ -176,14 +177,22 @@ class FullDisk : public rocksdb::EventListener {
   // A compaction did not find room: writes go on.
   bool compaction_failed() const { return compaction_failed_.load(std::memory_order_acquire); }
   void ForgetCompaction() { compaction_failed_.store(false, std::memory_order_release); }
+  // Nothing is written any more, or not before a resume.
+  bool stopped() const { return found() || broken_.load(std::memory_order_acquire); }
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
-    if (!IsDiskFull(*error)) return;
+    if (!IsDiskFull(*error)) {
+      // One that is pretended passes.
+      if (error->severity() >= rocksdb::Status::Severity::kHardError && !pretending_) {
+        broken_ = true;
+      }
+      return;
+    }
     if (reason == rocksdb::BackgroundErrorReason::kCompaction) {
       compaction_failed_.store(true, std::memory_order_release);
       *error = rocksdb::Status::OK();
-    } else {
-      set(true);
+      return;
     }
+    set(true);
   }
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status error,
                             bool* by_itself) override {
@@ -192,10 +201,18 @@ class FullDisk : public rocksdb::EventListener {
   }
   void OnMemTableSealed(const rocksdb::MemTableInfo&) override { gate_->Sealed(); }
   void OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { gate_->FlushBegun(); }
+  void OnErrorRecoveryEnd(const rocksdb::BackgroundErrorRecoveryInfo& info) override {
+    info.old_bg_error.PermitUncheckedError();
+    if (info.new_bg_error.ok()) pretending_ = false;
+  }
+  // A failure is about to be pretended (LogGate); until RocksDB has recovered from it by itself.
+  void set_pretending(bool pretending) { pretending_ = pretending; }
+  bool pretending() const { return pretending_; }
 
  private:
   LogGate* const gate_;
-  std::atomic<bool> found_{false}, compaction_failed_{false};
+  std::atomic<bool> found_{false}, broken_{false}, compaction_failed_{false};
+  std::atomic<bool> pretending_{false};
 };
 
 class RocksSnapshot : public kv::SnapshotReader {
@@ -341,10 +358,14 @@ class RocksStorage : public kv::Storage {
     if (free >= UnwrittenBytes() + wanted && !WritesAreStopped()) return {};
     if (free < UnwrittenBytes() + wanted && UnwrittenBytes() > margin_bytes_) {
       // Written to files it takes less room, and its log goes.
-      rocksdb::FlushOptions flush;
-      flush.allow_write_stall = true;  // compactions, which would end one, want room themselves
-      static_cast<void>(db_->Flush(flush).ok());
+      bool begun;
+      {
+        const std::lock_guard whole(change_mutex_);
+        begun = BeginToWriteOut();
+      }
+      if (begun) AwaitWritten(kLongestFlush);
       if (full_->found()) return TryAgain(makes_room);
+      if (!begun) return LogHasFailed();
       free = space_.FreeBytes(/*now=*/true);
     }
     const uint64_t needed = UnwrittenBytes() + wanted;
@@ -392,7 +413,8 @@ class RocksStorage : public kv::Storage {
         if (IsDiskFull(status)) full_->set(true);
       }
     }
-    if (full_->found() && !failed_) return Unknown(status, nullptr);
+    // An append that has found the disk full may not have come to say so yet.
+    if (IsDiskFull(status) && !failed_) return Unknown(status, nullptr);
     return Unknown(status, failed);
   }
 
@@ -419,27 +441,24 @@ class RocksStorage : public kv::Storage {
       paths.push_back(std::move(path));
       CELLAR_TRY(WriteCounters(options_, paths.back(), counters));
     }
-    if (!paths.empty()) {
-      rocksdb::IngestExternalFileOptions ingest;
-      ingest.move_files = true;
-      ingest.write_global_seqno = false;
-      // With a sequence number, which consistency takes, each file would soon be compacted alone.
-      ingest.snapshot_consistency = !unread;
-      CELLAR_TRY(NoteWrite(db_->IngestExternalFile(paths, ingest), failed));
+    {
+      // Ingesting may leave the sequence number where it was, but versions must stay below it.
+      // First, so that if this fails nothing has changed.
+      const LogPass pass(&gate_, LogGate::Side::kAppend);
+      if (!pass.open()) return LogHasFailed();
+      CELLAR_TRY(NoteWrite(PutHeader(), failed));
     }
-    // Ingesting may leave the sequence number where it was, but versions must stay below it.
-    std::string header;
-    const rocksdb::Status status = db_->Get(latest_, ToSlice(kv::kStoreHeaderKey), &header);
-    if (!status.ok()) return {};
-    const LogPass pass(&gate_, LogGate::Side::kAppend);
-    if (!pass.open()) return LogHasFailed();
-    const rocksdb::Status put =
-        db_->Put(rocksdb::WriteOptions(), ToSlice(kv::kStoreHeaderKey), header);
-    if (put.ok()) return {};
-    // The files are in, and stay.
-    if (!IsDiskFull(put)) return Unknown(put, failed);
-    full_->set(true);
-    return Unknown(put, nullptr);
+    // The files are durable at once, so all that they may rest on must be.
+    if (Status synced = SyncLog(failed); !synced.ok()) {
+      return *failed ? synced : DiskFull(space_free_, UnwrittenBytes() + margin_bytes_);
+    }
+    if (paths.empty()) return {};
+    rocksdb::IngestExternalFileOptions ingest;
+    ingest.move_files = true;
+    ingest.write_global_seqno = false;
+    // With a sequence number, which consistency takes, each file would soon be compacted alone.
+    ingest.snapshot_consistency = !unread;
+    return NoteWrite(db_->IngestExternalFile(paths, ingest), failed);
   }
 
   uint64_t ApproximateBytes(std::string_view start, std::string_view end) override {
@@ -459,6 +478,12 @@ class RocksStorage : public kv::Storage {
     if (full_->found() || gate_.holding()) {
       return DiskFull(space_free_, UnwrittenBytes() + margin_bytes_);
     }
+    {
+      // RocksDB would do it itself, but also just after the log has failed.
+      const std::lock_guard whole(change_mutex_);
+      if (!BeginToWriteOut()) return LogHasFailed();
+    }
+    if (!AwaitWritten(kLongestFlush)) return LogHasFailed();
     files_->SetMaxAllowedSpaceUsage(0);  // it may be what makes room
     rocksdb::CompactRangeOptions options;
     options.exclusive_manual_compaction = false;
@@ -575,6 +600,30 @@ class RocksStorage : public kv::Storage {
     }
     return true;
   }
+  // Begins to make files of all that is in memory. Called beside no other write. (RocksDB's own
+  // waiting for the end would wait for a sync that fails, which waits for us.) False: the log has
+  // failed, and RocksDB must not be asked for another one but by Resume.
+  bool BeginToWriteOut() {
+    const LogPass pass(&gate_, LogGate::Side::kAppend);
+    if (!pass.open()) return false;
+    rocksdb::FlushOptions flush;
+    flush.wait = false;
+    flush.allow_write_stall = true;  // compactions, which would end one, want room themselves
+    return db_->Flush(flush).ok();
+  }
+  // False: not all that was sealed before is in files, since the disk failed or it took too long.
+  bool AwaitWritten(std::chrono::seconds longest, const CancelToken* cancel = nullptr) const {
+    constexpr auto kStep = std::chrono::milliseconds(1);
+    const auto until = std::chrono::steady_clock::now() + longest;
+    uint64_t waiting = 0;
+    while (db_->GetIntProperty("rocksdb.num-immutable-mem-table", &waiting) && waiting != 0) {
+      if (full_->stopped() || gate_.failed()) return false;
+      if (std::chrono::steady_clock::now() > until) return false;
+      if (cancel != nullptr && cancel->cancelled()) return false;
+      std::this_thread::sleep_for(kStep);  // tidy: allow(sleep) no event tells of the end
+    }
+    return !full_->stopped();
+  }
   // What a log holds back. Not OK only when the disk is broken; if it is full, that is noted.
   Status WriteHeld() {
     bool failed = false;
@@ -602,7 +651,49 @@ class RocksStorage : public kv::Storage {
     // All that the failed log held lies in files now, and RocksDB has begun another.
     full_->set(false);
     gate_.Renew();
-    return {};
+    if (EndStop()) return {};
+    full_->set(true);
+    return DiskFull(space_free_, needed);
+  }
+  // After the first error of this kind RocksDB 7.8 takes itself for stopped for ever: it refuses to
+  // ingest, by an assertion, and does not wait for its flushes. Only a recovery that it has begun
+  // by itself ends that. So it gets a reason for one: an append to its log fails, once, in a way
+  // that it takes for passing. False: not done, since the disk has failed once more.
+  bool EndStop() {
+    constexpr auto kLongest = std::chrono::seconds(10);
+    constexpr auto kStep = std::chrono::milliseconds(1);
+    // The log is not used again: neither side may be in it.
+    const std::lock_guard whole(change_mutex_);
+    const std::lock_guard alone(sync_mutex_);
+    {
+      const LogPass pass(&gate_, LogGate::Side::kAppend);
+      // It takes another log only if there is something in memory.
+      if (!pass.open() || !PutHeader().ok()) return false;
+    }
+    full_->set_pretending(true);
+    gate_.Pretend();
+    {
+      const LogPass pass(&gate_, LogGate::Side::kAppend);
+      PutHeader().PermitUncheckedError();
+    }
+    const bool failed = gate_.EndPretending();
+    const auto until = std::chrono::steady_clock::now() + kLongest;
+    while (failed && full_->pretending() && std::chrono::steady_clock::now() < until) {
+      if (full_->stopped()) break;
+      std::this_thread::sleep_for(kStep);  // tidy: allow(sleep) no event tells of the end
+    }
+    const bool recovered = failed && !full_->pretending();
+    full_->set_pretending(false);
+    if (recovered) gate_.Renew();
+    return recovered;
+  }
+  // The header record once more: a change that changes nothing.
+  rocksdb::Status PutHeader() {
+    std::string header;
+    rocksdb::Status status = db_->Get(latest_, ToSlice(kv::kStoreHeaderKey), &header);
+    if (status.IsNotFound()) return rocksdb::Status::OK();
+    if (!status.ok()) return status;
+    return db_->Put(rocksdb::WriteOptions(), ToSlice(kv::kStoreHeaderKey), header);
   }
   Status NoteWrite(const rocksdb::Status& status, bool* failed) {
     if (status.ok()) return {};
@@ -736,25 +827,10 @@ class BackedUpDb : public rocksdb::StackableDB {
 void RocksStorage::WriteOutMemory(const CancelToken* cancel) {
   if (full_->found() || UnwrittenBytes() < kLittleInMemory) return;
   {
-    // Beside no other call on the log, like the flushes of Admit.
     const std::lock_guard whole(change_mutex_);
-    const LogPass pass(&gate_, LogGate::Side::kAppend);
-    if (!pass.open()) return;
-    rocksdb::FlushOptions flush;
-    flush.wait = false;  // a flush may have to wait for a sync that fails, which waits for us
-    flush.allow_write_stall = true;
-    if (!db_->Flush(flush).ok()) return;
+    if (!BeginToWriteOut()) return;
   }
-  constexpr auto kLongest = std::chrono::seconds(60);
-  constexpr auto kStep = std::chrono::milliseconds(5);
-  const auto until = std::chrono::steady_clock::now() + kLongest;
-  uint64_t waiting = 0;
-  while (db_->GetIntProperty("rocksdb.num-immutable-mem-table", &waiting) && waiting != 0) {
-    // What is not in files by then is taken from the log.
-    if (full_->found() || std::chrono::steady_clock::now() > until) return;
-    if (cancel != nullptr && cancel->cancelled()) return;
-    std::this_thread::sleep_for(kStep);  // tidy: allow(sleep) no event tells of the end
-  }
+  AwaitWritten(kLongestFlush, cancel);  // what is not in files by then is taken from the log
 }
 
 Result<kv::BackupInfo> RocksStorage::Backup(const kv::BackupOptions& options) {
