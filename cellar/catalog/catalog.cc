@@ -286,12 +286,14 @@ Result<SnapshotPtr> ReadCatalog(kv::Transaction* transaction) {
   return std::make_shared<const CatalogSnapshot>(std::move(data));
 }
 
-Status Catalog::Reload() {
-  std::lock_guard publishing(impl_->publish_mutex);
+Status Catalog::Reload() { return impl_->Reload(); }
+
+Status Catalog::Impl::Reload() {
+  std::lock_guard publishing(publish_mutex);
   uint64_t version = 0;
-  CELLAR_TRY_ASSIGN(std::shared_ptr<CatalogSnapshot::Data> data, LoadAll(impl_->engine, &version));
-  if (impl_->current != nullptr) {
-    const CatalogSnapshot::Data& old = impl_->current->data();
+  CELLAR_TRY_ASSIGN(std::shared_ptr<CatalogSnapshot::Data> data, LoadAll(engine, &version));
+  if (current != nullptr) {
+    const CatalogSnapshot::Data& old = current->data();
     auto keep_newer = [&](uint64_t, const auto& object) {
       if (object->commit_version > version) data->Set(object);
       return true;
@@ -302,10 +304,10 @@ Status Catalog::Reload() {
     old.dropped_tables.VisitAll(keep_newer);
     data->generation = old.generation + 1;
   }
-  CELLAR_TRY(WatchAll(impl_->engine, data.get()));
+  CELLAR_TRY(WatchAll(engine, data.get()));
   auto snapshot = std::make_shared<const CatalogSnapshot>(std::move(data));
-  std::lock_guard lock(impl_->current_mutex);
-  impl_->current = std::move(snapshot);
+  std::lock_guard lock(current_mutex);
+  current = std::move(snapshot);
   return Status();
 }
 
@@ -313,13 +315,30 @@ SnapshotPtr Catalog::Impl::Current() const {
   std::lock_guard lock(current_mutex);
   return current;
 }
-SnapshotPtr Catalog::Current() const { return impl_->Current(); }
+
+SnapshotPtr Catalog::Current() const {
+  if (impl_->doubt.Settle(impl_->engine) && !impl_->Reload().ok()) {
+    impl_->doubt.Note(impl_->engine);
+  }
+  return impl_->Current();
+}
+
+Result<uint64_t> Catalog::Commit(const CatalogEditor& editor, const kv::CommitOptions& options) {
+  Result<uint64_t> version = editor.impl_->transaction->Commit(options);
+  if (version.ok()) {
+    Publish(editor, *version);
+  } else if (version.status().code() != Code::kConflict && editor.changed()) {
+    // Even of one that is not there the engine may take the descriptors for changed.
+    impl_->doubt.Note(impl_->engine);
+  }
+  return version;
+}
 
 void Catalog::Publish(const CatalogEditor& editor, uint64_t commit_version) {
   const std::vector<AnyDescriptor> changes = editor.impl_->LastChanges();
   if (changes.empty()) return;
   std::lock_guard publishing(impl_->publish_mutex);
-  auto data = std::make_shared<CatalogSnapshot::Data>(Current()->data());
+  auto data = std::make_shared<CatalogSnapshot::Data>(impl_->Current()->data());
   for (const AnyDescriptor& change : changes) {
     AnyDescriptor object = WithCommitVersion(change, commit_version);
     // If it cannot be read again now, those who use it learn so themselves.

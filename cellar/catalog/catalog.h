@@ -171,10 +171,13 @@ class Catalog {
   ~Catalog();
 
   SnapshotPtr Current() const;
-  // Makes an editor's changes visible to others; call after its transaction committed at
-  // `commit_version`.
+  // Commits the editor's transaction and makes its changes visible to others. After a
+  // failure, or an unknown outcome once it is known, all descriptors are read again. Version and
+  // errors as kv::Transaction::Commit's.
+  Result<uint64_t> Commit(const CatalogEditor& editor, const kv::CommitOptions& options = {});
+  // Makes the changes visible of an editor whose transaction has committed at `commit_version`.
   void Publish(const CatalogEditor& editor, uint64_t commit_version);
-  // Reads all descriptors again: after a commit of unknown outcome.
+  // Reads all descriptors again.
   Status Reload();
 
   kv::Engine* engine() const;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cellar/catalog/snapshot_data.h"
+#include "cellar/kv/doubt.h"
 
 namespace cellar::catalog {
 
@@ -52,8 +53,10 @@ struct Catalog::Impl {
   // The next id of the sequence. Cost: an engine commit per kIdBlock ids.
   Result<uint64_t> AllocateId();
   SnapshotPtr Current() const;
+  Status Reload();
 
   kv::Engine* engine = nullptr;
+  kv::Doubt doubt;
 
   std::mutex publish_mutex;  // held by those who replace `current`
   mutable std::mutex current_mutex;

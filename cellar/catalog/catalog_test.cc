@@ -10,6 +10,7 @@
 #include "cellar/catalog/persistent_map.h"
 #include "cellar/catalog/unreadable.h"
 #include "cellar/codec/key.h"
+#include "cellar/kv/faulty_engine.h"
 #include "cellar/kv/memory_engine.h"
 
 namespace cellar::catalog {
@@ -544,6 +545,25 @@ TEST_F(CatalogTest, ReloadSeesWhatAnotherCatalogCommitted) {
   EXPECT_EQ(other.value()->Current()->FindTable(Database(), "t"), nullptr);
   ASSERT_TRUE(other.value()->Reload().ok());
   EXPECT_NE(other.value()->Current()->FindTable(Database(), "t"), nullptr);
+}
+
+TEST(CatalogCommit, OfUnknownOutcomeShowsOnceItIsKnown) {
+  for (const kv::Fault fault : {kv::Fault::kUnknownApplied, kv::Fault::kUnknownLost}) {
+    bool faulty = false;
+    kv::FaultyEngine engine(kv::MakeMemoryEngine(), [&](kv::FaultPoint point) {
+      return faulty && point == kv::FaultPoint::kCommit ? fault : kv::Fault::kNone;
+    });
+    Result<std::unique_ptr<Catalog>> catalog = Catalog::Open(&engine);
+    ASSERT_TRUE(catalog.ok());
+    const std::unique_ptr<kv::Transaction> transaction = engine.Begin();
+    CatalogEditor editor(catalog->get(), transaction.get());
+    ASSERT_TRUE(editor.CreateNamespace(kRootNamespace, "new", "cellar").ok());
+    faulty = true;
+    EXPECT_EQ((*catalog)->Commit(editor).status().code(), Code::kCommitUnknown);
+    faulty = false;
+    EXPECT_EQ((*catalog)->Current()->FindNamespace(kRootNamespace, "new") != nullptr,
+              fault == kv::Fault::kUnknownApplied);
+  }
 }
 
 TEST_F(CatalogTest, ForeignKeysAreFoundFromTheReferencedTable) {

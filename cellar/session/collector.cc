@@ -59,8 +59,7 @@ Result<CollectStep> Collector::Begin(catalog::TableDescriptor table) {
   catalog::CatalogEditor editor(catalog_, transaction.get());
   table.state = catalog::ObjectState::kCollecting;
   CELLAR_TRY(editor.UpdateDroppedTable(std::move(table)));
-  CELLAR_TRY_ASSIGN(const uint64_t version, transaction->Commit({.makes_room = true}));
-  catalog_->Publish(editor, version);
+  CELLAR_TRY(catalog_->Commit(editor, {.makes_room = true}).status());
   return CollectStep{CollectAction::kBegun};
 }
 
@@ -115,8 +114,7 @@ Result<CollectStep> Collector::Remove(const catalog::TableDescriptor& table) {
   } else if (table.kind == catalog::RelationKind::kTable) {
     CELLAR_TRY(table::TableStore::DeleteRecords(table, transaction.get()));
   }
-  CELLAR_TRY_ASSIGN(const uint64_t version, transaction->Commit({.makes_room = true}));
-  catalog_->Publish(editor, version);
+  CELLAR_TRY(catalog_->Commit(editor, {.makes_room = true}).status());
   forget_(storage);
   const auto progress = progress_.extract(storage.value);
   kv::Engine* engine = catalog_->engine();
@@ -133,8 +131,7 @@ Result<CollectStep> Collector::Remove(const catalog::NamespaceDescriptor& space)
   std::unique_ptr<kv::Transaction> transaction = catalog_->engine()->Begin();
   catalog::CatalogEditor editor(catalog_, transaction.get());
   CELLAR_TRY(editor.RemoveNamespace(space.id));
-  CELLAR_TRY_ASSIGN(const uint64_t version, transaction->Commit({.makes_room = true}));
-  catalog_->Publish(editor, version);
+  CELLAR_TRY(catalog_->Commit(editor, {.makes_room = true}).status());
   return CollectStep{CollectAction::kRemoved};
 }
 

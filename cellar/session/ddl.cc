@@ -1192,9 +1192,7 @@ Status DropInOwnTransaction(Database::Impl* db, catalog::NamespaceId space) {
   table::Access access(transaction.get(), &cancel);
   catalog::CatalogEditor editor(db->catalog.get(), transaction.get());
   CELLAR_TRY(DropSchemaAndTables(&editor, &access, space));
-  CELLAR_TRY_ASSIGN(uint64_t version, transaction->Commit({.makes_room = true}));
-  db->catalog->Publish(editor, version);
-  return Status();
+  return db->catalog->Commit(editor, {.makes_room = true}).status();
 }
 
 }  // namespace

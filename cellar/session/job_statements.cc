@@ -49,8 +49,11 @@ Status Ddl::StartJobs(std::span<const Job> jobs) {
   for (const Job& job : jobs) {
     CELLAR_TRY(PutJob(job, s_.transaction->kv.get()));
   }
-  CELLAR_TRY(s_.Commit(sink_));
   JobService* service = JobService::Of(s_.db);
+  if (Status committed = s_.Commit(sink_); !committed.ok()) {
+    if (committed.code() == Code::kCommitUnknown) service->NoteUnknown();
+    return committed;
+  }
   service->Wake();
   Status first;
   for (const Job& job : jobs) {

@@ -60,7 +60,8 @@ bool IsTransient(Code code) {
 // No room, or the disk fails: whoever waits for the job would wait for whoever looks after the
 // disk.
 bool IsRefusedByStore(const Status& status) {
-  return status.sqlstate() == sqlstate::kDiskFull || status.sqlstate() == sqlstate::kIoError;
+  return status.sqlstate() == sqlstate::kDiskFull || status.sqlstate() == sqlstate::kIoError ||
+         status.code() == Code::kCommitUnknown;
 }
 
 }  // namespace
@@ -152,6 +153,11 @@ void JobService::Wake() {
   changed_.notify_all();
 }
 
+void JobService::NoteUnknown() {
+  doubt_.Note(database_->impl()->engine.get());
+  Wake();
+}
+
 Status JobService::Wait(uint64_t id, const CancelToken* cancel) {
   Database::Impl& db = *database_->impl();
   Status stopped;  // why the job was cancelled
@@ -176,8 +182,13 @@ Status JobService::Wait(uint64_t id, const CancelToken* cancel) {
                       "the store is being closed; job {} goes on when it is opened again", id);
     }
     if (const auto refused = refused_.find(id); refused != refused_.end()) {
-      return Status(refused->second)
-          .WithHint(fmt::format("Job {} goes on by itself once the store takes writes again.", id));
+      // Nor can it be taken back now.
+      return SqlError(Code::kCommitUnknown, sqlstate::kStatementCompletionUnknown,
+                      "the change is not done yet: {}", refused->second.message())
+          .WithDetail(std::string(refused->second.detail()))
+          .WithHint(fmt::format("Job {} goes on by itself once the store takes writes again; "
+                                "CANCEL JOB {} takes the change back.",
+                                id, id));
     }
     changed_.wait_for(lock, kLookEvery);
   }
@@ -191,9 +202,10 @@ bool JobService::Rest(Clock::duration duration) {
 
 void JobService::Run() {
   while (true) {
+    const bool in_doubt = InDoubt();
     Result<std::vector<Job>> jobs = ReadJobs(database_->impl()->engine.get());
-    bool left = !jobs.ok();
-    if (jobs.ok()) {
+    bool left = !jobs.ok() || in_doubt;
+    if (jobs.ok() && !in_doubt) {
       for (Job& job : *jobs) {
         if (job.ended() || job.state == JobState::kParked || IsUnreadableTable(job)) continue;
         const auto at = not_before_.find(job.id);
@@ -210,6 +222,15 @@ void JobService::Run() {
     if (stopping_) return;
     woken_ = false;
   }
+}
+
+// Whether a step may be done or not: doing it once more would count its rows twice. Nor is it known
+// then whether there are new jobs.
+bool JobService::InDoubt() {
+  kv::Engine* engine = database_->impl()->engine.get();
+  if (!doubt_.any() || doubt_.Settle(engine)) return false;
+  (void)engine->Sync();  // other commits may be long in coming
+  return !doubt_.Settle(engine) && doubt_.any();
 }
 
 // Then the job rests: nothing is known of what it would change.
@@ -243,6 +264,7 @@ void JobService::Work(Job job) {
   } else {
     not_before_[id] = Clock::now() + kLater;
   }
+  if (status.code() == Code::kCommitUnknown) doubt_.Note(database_->impl()->engine.get());
   refused_.erase(id);
   if (IsRefusedByStore(status)) refused_[id] = std::move(status);
   changed_.notify_all();
@@ -285,7 +307,6 @@ Status JobService::Go(Job* job) {
       const bool stopped = status.code() == Code::kCancelled || IsTransient(status.code());
       if (stopped && cancelled_.contains(job->id)) status = CancelledJob();
     }
-    if (status.code() == Code::kCommitUnknown) CELLAR_TRY(db.catalog->Reload());
     if (IsTransient(status.code())) return status;
     job->error = std::move(status);
     job->state = JobState::kUndoing;
@@ -298,7 +319,6 @@ Status JobService::Go(Job* job) {
     cancel_.Clear();
   }
   Status undone = Undo(job);
-  if (undone.code() == Code::kCommitUnknown) CELLAR_TRY(db.catalog->Reload());
   if (undone.ok()) Forget();
   return undone;
 }
@@ -343,9 +363,7 @@ Status JobService::Edit(const Job& job, const Change& change) {
       CELLAR_TRY(change(&next, &editor));
       CELLAR_TRY(editor.UpdateTable(std::move(next)).status());
       CELLAR_TRY(PutJob(job, writer.get()));
-      CELLAR_TRY_ASSIGN(const uint64_t version, writer->Commit());
-      db.catalog->Publish(editor, version);
-      return Status();
+      return db.catalog->Commit(editor).status();
     };
     Status status = once();
     if (status.code() != Code::kConflict || conflicts >= kMaxConflicts) return status;
@@ -494,12 +512,11 @@ Status JobService::BuildStep(const catalog::TablePtr& table, StepSize size, int 
   }
   CELLAR_TRY(max_rows == 0 ? PutJob(next, transaction.get())
                            : PutProgress(&next, transaction.get()));
-  Result<uint64_t> version = transaction->Commit();
+  const Result<uint64_t> version = db.catalog->Commit(editor);
   if (version.status().code() == Code::kConstraint && !transaction->duplicate_key().empty()) {
     return table::BuildDuplicate(*table, job->index, transaction->duplicate_key());
   }
   CELLAR_TRY(version.status());
-  if (finish) db.catalog->Publish(editor, *version);
   *job = std::move(next);
   return Status();
 }
@@ -652,9 +669,7 @@ Status JobService::RemoveSequences(const std::vector<catalog::TablePtr>& sequenc
     CELLAR_TRY(editor.RemoveTable(sequence->id));
   }
   CELLAR_TRY(PutJob(job, writer.get()));
-  CELLAR_TRY_ASSIGN(const uint64_t version, writer->Commit());
-  db.catalog->Publish(editor, version);
-  return Status();
+  return db.catalog->Commit(editor).status();
 }
 
 Status JobService::Detach(Job* job) {

@@ -18,6 +18,7 @@
 #include "cellar/base/cancel.h"
 #include "cellar/base/status.h"
 #include "cellar/catalog/catalog.h"
+#include "cellar/kv/doubt.h"
 #include "cellar/kv/engine.h"
 #include "cellar/session/session_internal.h"
 
@@ -138,6 +139,8 @@ class JobService {
   void Stop();
   // After the commit of a new job.
   void Wake();
+  // After one of unknown outcome, which may turn out to be there.
+  void NoteUnknown();
   // Until the job has ended; its error, if it has one. When `cancel` is asked to stop, the job is
   // cancelled, unless it is because of the shutdown.
   Status Wait(uint64_t id, const CancelToken* cancel);
@@ -170,6 +173,7 @@ class JobService {
   Status ChangeRecord(uint64_t id, const std::function<Status(Job*, kv::Transaction*)>& change);
   // Those of an older version end before anybody writes.
   Status EndOldBuilds();
+  bool InDoubt();
   bool IsUnreadableTable(const Job& job) const;
   // What builds and rewrites have in common: steps until all rows are read, more of them until
   // writers leave little, and the last one. `step`: one commit, which adds rows to what is made.
@@ -232,6 +236,7 @@ class JobService {
   std::set<uint64_t> cancelled_;
   std::thread thread_;
   std::map<uint64_t, Clock::time_point> not_before_;  // of the thread only
+  kv::Doubt doubt_;                                   // of new jobs and of steps
   // Why jobs do not go on, where the store takes no writes; guarded by mutex_.
   std::map<uint64_t, Status> refused_;
 };

@@ -284,8 +284,7 @@ Status JobService::RewriteStep(Session::Impl* session, const catalog::TablePtr& 
     End(&next, JobState::kDone);
   }
   CELLAR_TRY(PutJob(next, transaction.get()));
-  CELLAR_TRY_ASSIGN(const uint64_t version, transaction->Commit());
-  if (finish) db.catalog->Publish(editor, version);
+  CELLAR_TRY(db.catalog->Commit(editor).status());
   *job = std::move(next);
   return Status();
 }

@@ -387,17 +387,26 @@ Result<std::shared_ptr<RoleSet>> RoleStore::Read(kv::Transaction* transaction) {
   return roles;
 }
 
-Status RoleStore::Load() {
+Status RoleStore::Load() { return Reload(); }
+
+Status RoleStore::Reload() const {
   kv::TransactionOptions options;
   options.read_only = true;
   std::unique_ptr<kv::Transaction> reader = engine_->Begin(options);
   CELLAR_TRY_ASSIGN(std::shared_ptr<RoleSet> roles, Read(reader.get()));
   std::lock_guard lock(mutex_);
+  if (current_ != nullptr && roles->version < current_->version) return Status();
   current_ = std::move(roles);
+  generation_.fetch_add(1, std::memory_order_acq_rel);
   return Status();
 }
 
+void RoleStore::Settle() const {
+  if (doubt_.Settle(engine_) && !Reload().ok()) doubt_.Note(engine_);
+}
+
 RoleSetPtr RoleStore::Current() const {
+  Settle();
   std::lock_guard lock(mutex_);
   return current_;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cellar/base/status.h"
+#include "cellar/kv/doubt.h"
 #include "cellar/kv/engine.h"
 
 namespace cellar::session {
@@ -105,9 +106,14 @@ class RoleStore {
   Status Load();
   RoleSetPtr Current() const;
   // Grows with each published change.
-  uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+  uint64_t generation() const {
+    Settle();
+    return generation_.load(std::memory_order_acquire);
+  }
   // After the commit of a transaction that wrote `roles`.
   void Publish(RoleSetPtr roles);
+  // After one of unknown outcome: all are read again once it is known.
+  void NoteUnknown() { doubt_.Note(engine_); }
 
   // All roles as a transaction sees them.
   static Result<std::shared_ptr<RoleSet>> Read(kv::Transaction* transaction);
@@ -122,10 +128,15 @@ class RoleStore {
   std::vector<Role> List() const;
 
  private:
+  Status Reload() const;
+  // Reads all again when what was noted as unknown is known.
+  void Settle() const;
+
   kv::Engine* engine_;
+  mutable kv::Doubt doubt_;
   mutable std::mutex mutex_;
-  RoleSetPtr current_;
-  std::atomic<uint64_t> generation_{1};
+  mutable RoleSetPtr current_;
+  mutable std::atomic<uint64_t> generation_{1};
 };
 
 // CHECK of the records of roles: a finding, in words, for each that does not read.

@@ -203,15 +203,17 @@ Status Session::Impl::Commit(ResultSink* sink) {
     const bool durable = settings.hot().durable && !relaxed_commit;
     // Beside what such a statement writes, little may be written.
     const bool makes_room = ending->makes_room && ending->kv->stats().bytes < kMostBesideMakingRoom;
-    Result<uint64_t> version = ending->kv->Commit(kv::CommitOptions{durable, makes_room});
+    const kv::CommitOptions options{durable, makes_room};
+    const bool edits = ending->editor != nullptr && ending->editor->changed();
+    Result<uint64_t> version =
+        edits ? db->catalog->Commit(*ending->editor, options) : ending->kv->Commit(options);
     if (version.ok()) {
       last_commit_version = *version;
       if (marks) {
         commit_marker.clear();
         tables::ForgetOldMarkers(db->engine.get());
       }
-      if (ending->editor != nullptr && ending->editor->changed()) {
-        db->catalog->Publish(*ending->editor, *version);
+      if (edits) {
         for (catalog::TableId id : ending->dropped_sequences) db->sequences->Remove(id);
         if (ending->purged) db->collecting->Wake();
       }
@@ -219,6 +221,9 @@ Status Session::Impl::Commit(ResultSink* sink) {
       if (!ending->notifies.empty()) db->notifications.Send(ending->notifies);
     } else {
       status = version.status();
+      if (status.code() == Code::kCommitUnknown && ending->roles != nullptr) {
+        db->roles->NoteUnknown();
+      }
       if (status.code() == Code::kConstraint && !ending->kv->duplicate_key().empty()) {
         catalog::SnapshotPtr catalog =
             ending->editor != nullptr ? ending->editor->snapshot() : db->catalog->Current();

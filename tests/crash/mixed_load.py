@@ -452,7 +452,7 @@ def wait_for_jobs(connection):
             if state == "parked":  # two kills at one step look like a step that ends the process
                 connection.query(f"RESUME JOB {job}")
         time.sleep(0.05)
-    raise AssertionError("a job does not end: " + str(connection.rows("SHOW JOBS")))
+    raise AssertionError(f"a job does not end: {jobs}, {connection.rows('SHOW JOBS')[-3:]}")
 
 
 def read_state(connection):
