@@ -40,50 +40,14 @@ constexpr const char* kSchema = R"(
   create role carol;
 )";
 
-using Records = std::map<std::string, std::string>;
-
-class DamagedCatalogTest : public testing::Test {
+class DamagedCatalogTest : public testing::Test, protected StoredRecords {
  protected:
   void SetUp() override {
-    Open({});
+    ASSERT_TRUE(Open({}).ok());
     Run(kSchema);
     records_ = Dump();
   }
-  void TearDown() override {
-    session_.reset();
-    database_.reset();
-  }
 
-  // A store with these records, opened as after a restart.
-  void Open(const Records& records) {
-    session_.reset();
-    database_.reset();
-    std::unique_ptr<kv::Engine> engine = kv::MakeMemoryEngine();
-    std::unique_ptr<kv::Transaction> writer = engine->Begin();
-    for (const auto& [key, value] : records) ASSERT_TRUE(writer->Put(key, value).ok());
-    ASSERT_TRUE(writer->Commit().ok());
-    Result<std::unique_ptr<Database>> database = Database::Open(std::move(engine), {});
-    ASSERT_TRUE(database.ok()) << database.status().ToString();
-    database_ = std::move(*database);
-    Result<std::unique_ptr<Session>> session = Session::Open(database_.get(), {});
-    ASSERT_TRUE(session.ok()) << session.status().ToString();
-    session_ = std::move(*session);
-  }
-  Records Dump() {
-    Records out;
-    std::unique_ptr<kv::Transaction> reader = database_->engine()->Begin();
-    Result<std::unique_ptr<kv::Cursor>> cursor = reader->Scan("", "\xff");
-    EXPECT_TRUE(cursor.ok());
-    kv::Block block;
-    while (true) {
-      Result<bool> more = (*cursor)->NextBlock(&block);
-      EXPECT_TRUE(more.ok());
-      if (!more.ok() || !*more) return out;
-      for (size_t i = 0; i < block.size(); ++i) {
-        out[std::string(block.key(i))] = block.value(i);
-      }
-    }
-  }
   uint64_t IdOf(const char* name) {
     const catalog::SnapshotPtr catalog = database_->impl()->catalog->Current();
     const catalog::NamespaceId database = session_->impl()->database_id;
@@ -100,7 +64,7 @@ class DamagedCatalogTest : public testing::Test {
     const std::string key = codec::DescriptorKey(id_);
     ASSERT_TRUE(damaged.contains(key));
     damaged[key] = "\xff\xff garbage";
-    Open(damaged);
+    ASSERT_TRUE(Open(damaged).ok());
   }
 
   std::vector<std::string> Run(std::string_view text) {
@@ -157,7 +121,7 @@ class DamagedCatalogTest : public testing::Test {
     Records mended = Dump();
     const std::string key = codec::DescriptorKey(id_);
     mended[key] = records_.at(key);
-    Open(mended);
+    ASSERT_TRUE(Open(mended).ok());
     EXPECT_THAT(Check("full"), IsEmpty());
     EXPECT_THAT(Run("select count(*) from t"), ElementsAre("50"));
     EXPECT_THAT(Run("select count(*) from s.inside"), ElementsAre("2"));
@@ -165,8 +129,6 @@ class DamagedCatalogTest : public testing::Test {
 
   Records records_;
   uint64_t id_ = 0;
-  std::unique_ptr<Database> database_;
-  std::unique_ptr<Session> session_;
 };
 
 TEST_F(DamagedCatalogTest, ATable) {
@@ -388,7 +350,7 @@ TEST_F(DamagedCatalogTest, NoDamageOfADescriptorIsMoreThanItsOwn) {
       default:
         for (char& byte : value) byte = static_cast<char>(random());
     }
-    Open(damaged);
+    ASSERT_TRUE(Open(damaged).ok());
     if (HasFailure()) break;
     EXPECT_THAT(Run("select count(*), max(a) from good"), ElementsAre("50|g9")) << round;
     for (const char* text :

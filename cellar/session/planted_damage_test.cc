@@ -18,7 +18,7 @@
 namespace cellar::session {
 namespace {
 
-using Records = std::map<std::string, std::string>;
+using Records = StoredRecords::Records;
 
 constexpr const char* kSchema = R"(
   create type mood as enum ('sad', 'glad');
@@ -111,7 +111,7 @@ const Kind kKinds[] = {
      }},
 };
 
-class PlantedDamageTest : public testing::Test {
+class PlantedDamageTest : public testing::Test, protected StoredRecords {
  protected:
   void SetUp() override {
     ASSERT_TRUE(Open({}).ok());
@@ -141,10 +141,6 @@ class PlantedDamageTest : public testing::Test {
       if (Class* of = ClassOf(key)) of->keys.push_back(key);
     }
   }
-  void TearDown() override {
-    session_.reset();
-    database_.reset();
-  }
 
   struct Class {
     std::string name;
@@ -158,31 +154,6 @@ class PlantedDamageTest : public testing::Test {
     return nullptr;
   }
 
-  // A store with these records, opened as after a restart.
-  Status Open(const Records& records) {
-    session_.reset();
-    database_.reset();
-    std::unique_ptr<kv::Engine> engine = kv::MakeMemoryEngine();
-    std::unique_ptr<kv::Transaction> writer = engine->Begin();
-    for (const auto& [key, value] : records) CELLAR_TRY(writer->Put(key, value));
-    CELLAR_TRY(writer->Commit().status());
-    CELLAR_TRY_ASSIGN(database_, Database::Open(std::move(engine), {}));
-    CELLAR_TRY_ASSIGN(session_, Session::Open(database_.get(), {}));
-    return Status();
-  }
-  Records Dump() {
-    Records out;
-    std::unique_ptr<kv::Transaction> reader = database_->engine()->Begin();
-    Result<std::unique_ptr<kv::Cursor>> cursor = reader->Scan("", "\xff");
-    EXPECT_TRUE(cursor.ok());
-    kv::Block block;
-    while (true) {
-      Result<bool> more = (*cursor)->NextBlock(&block);
-      EXPECT_TRUE(more.ok());
-      if (!more.ok() || !*more) return out;
-      for (size_t i = 0; i < block.size(); ++i) out[std::string(block.key(i))] = block.value(i);
-    }
-  }
   std::vector<std::string> Run(std::string_view text) {
     TextSink sink;
     const Status status = TestSession::RunIn(session_.get(), text, &sink);
@@ -247,8 +218,6 @@ class PlantedDamageTest : public testing::Test {
     return text == nullptr ? 2 : std::max(1, std::atoi(text));
   }
 
-  std::unique_ptr<Database> database_;
-  std::unique_ptr<Session> session_;
   Records records_;
   std::map<std::string, Class> classes_;  // by the prefix of their keys
   std::vector<std::vector<std::string>> whole_;

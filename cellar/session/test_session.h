@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -84,6 +85,45 @@ class TestSession {
   Database* database() { return database_.get(); }
 
  private:
+  std::unique_ptr<Database> database_;
+  std::unique_ptr<Session> session_;
+};
+
+// All records of a store, which is opened anew with others of them, as after a restart.
+class StoredRecords {
+ public:
+  using Records = std::map<std::string, std::string>;
+
+  ~StoredRecords() { Close(); }
+  Status Open(const Records& records) {
+    Close();
+    std::unique_ptr<kv::Engine> engine = kv::MakeMemoryEngine();
+    const std::unique_ptr<kv::Transaction> writer = engine->Begin();
+    for (const auto& [key, value] : records) CELLAR_TRY(writer->Put(key, value));
+    CELLAR_TRY(writer->Commit().status());
+    CELLAR_TRY_ASSIGN(database_, Database::Open(std::move(engine), {}));
+    CELLAR_TRY_ASSIGN(session_, Session::Open(database_.get(), {}));
+    return Status();
+  }
+  void Close() {
+    session_.reset();
+    database_.reset();
+  }
+  Records Dump() {
+    Records out;
+    const std::unique_ptr<kv::Transaction> reader = database_->engine()->Begin();
+    const Result<std::unique_ptr<kv::Cursor>> cursor = reader->Scan("", "\xff");
+    EXPECT_TRUE(cursor.ok());
+    kv::Block block;
+    while (true) {
+      const Result<bool> more = (*cursor)->NextBlock(&block);
+      EXPECT_TRUE(more.ok());
+      if (!more.ok() || !*more) return out;
+      for (size_t i = 0; i < block.size(); ++i) out[std::string(block.key(i))] = block.value(i);
+    }
+  }
+
+ protected:
   std::unique_ptr<Database> database_;
   std::unique_ptr<Session> session_;
 };
