@@ -118,7 +118,7 @@ struct ServeCommand {
     command
         ->add_option(
             "--copy-directory", options.copy_directories,
-            "COPY may read and write files in and below it; may be repeated; default: none")
+            "COPY and BACKUP may read and write in and below it; may be repeated; default: none")
         ->check(CLI::ExistingDirectory)
         ->allow_extra_args(false);
     command->final_callback([this] { code = Run(); });

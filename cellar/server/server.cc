@@ -201,9 +201,9 @@ Status LimitFiles(const ServeOptions& options, session::Database* database) {
     list += fmt::format("{}{}", list.empty() ? "" : " ", directory);
   }
   if (list.empty()) {
-    Log("COPY uses no files of this machine");
+    Log("COPY and BACKUP use no files of this machine");
   } else {
-    Log("COPY may use files of this machine", {{"directories", list}});
+    Log("COPY and BACKUP may use files of this machine", {{"directories", list}});
   }
   return Status();
 }

@@ -37,7 +37,8 @@ struct ServeOptions {
   // Rules of who may connect, as pg_hba.conf; they replace the two choices above. Empty: `hba.conf`
   // in the store's directory, if there is one.
   std::string hba_file;
-  // Where COPY may read and write files: in and below these, outside of the store. None: nowhere.
+  // Where COPY and BACKUP may read and write: in and below these, outside of the store. None:
+  // nowhere.
   std::vector<std::string> copy_directories;
   std::chrono::milliseconds shutdown_grace{10000};
 };

@@ -114,8 +114,8 @@ Status CheckCopyDirectories(const std::vector<std::string>& directories, const s
     const auto [left, right] =
         std::mismatch(directory.begin(), directory.end(), of_store.begin(), of_store.end());
     if (left == directory.end() || right == of_store.end()) {
-      return InvalidError("directory \"{}\" is no place for COPY: it {} the store", given,
-                          left == directory.end() ? "holds" : "lies in")
+      return InvalidError("directory \"{}\" is no place for COPY and BACKUP: it {} the store",
+                          given, left == directory.end() ? "holds" : "lies in")
           .WithHint("Give --copy-directory a directory apart from the store's.");
     }
   }

@@ -27,8 +27,8 @@ Status CheckRulesFile(const std::string& path);
 // somebody else, a parent directory where others may put another in its place.
 std::vector<std::string> StartWarnings(const std::string& directory, uid_t self);
 
-// The directories that COPY may use must not hold the store, nor lie in it: its files are no
-// tables. `directories` and the store exist. Errors: kInvalid.
+// The directories that COPY and BACKUP may use must not hold the store, nor lie in it: its files
+// are no tables. `directories` and the store exist. Errors: kInvalid.
 Status CheckCopyDirectories(const std::vector<std::string>& directories, const std::string& store);
 
 }  // namespace cellar::server

@@ -49,12 +49,9 @@ Status Session::Impl::RunBackup(const ast::OwnStmt& statement, Portal* portal) {
     return SqlError(Code::kInvalid, sqlstate::kActiveSqlTransaction,
                     "BACKUP STORE cannot run inside a transaction block");
   }
-  if (statement.path.empty() || statement.path[0] != '/') {
-    return SqlError(Code::kInvalid, sqlstate::kInvalidName, "relative path not allowed for BACKUP");
-  }
   kv::BackupOptions options;
   CELLAR_TRY(ReadOptions(statement, &options));
-  options.directory = statement.path;
+  CELLAR_TRY_ASSIGN(options.directory, db->files.Directory(statement.path));
   options.cancel = &cancel;
   CELLAR_TRY_ASSIGN(const kv::BackupInfo info, db->engine->Backup(options));
   portal->columns = ColumnsOf(statement);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cellar/base/small_file.h"
 #include "cellar/base/sqlstate.h"
 #include "cellar/session/session_internal.h"
 
@@ -48,9 +49,17 @@ Status CouldNotOpen(const std::string& name, bool reading, int error) {
           "facility such as psql's \\copy.");
 }
 
-Status NotAllowed(const std::string& name) {
+Status RelativePath(std::string_view what) {
+  return SqlError(Code::kInvalid, sqlstate::kInvalidName, "relative path not allowed for {}", what);
+}
+
+Status NotAllowed(std::string_view kind, const std::string& name, std::string_view use) {
   return SqlError(Code::kInvalid, sqlstate::kInsufficientPrivilege,
-                  "file \"{}\" is in no directory that the server may use for COPY", name)
+                  "{} \"{}\" is in no directory that the server may use for {}", kind, name, use);
+}
+
+Status FileNotAllowed(const std::string& name) {
+  return NotAllowed("file", name, "COPY")
       .WithHint(
           "Start the server with --copy-directory DIR, or use psql's \\copy, which takes files of "
           "the client.");
@@ -113,17 +122,21 @@ Result<ServerFiles> ServerFiles::Below(const std::vector<std::string>& directori
 // Whether the name says by its words alone that the file is to be below a directory of ours.
 bool ServerFiles::NamesOne(std::string_view name) const {
   if (HasDotDot(name)) return false;
-  for (const Directory& directory : *directories_) {
+  for (const Root& directory : *directories_) {
     if (IsBelow(name, directory.given) || IsBelow(name, directory.real)) return true;
   }
   return false;
 }
 
-Result<FilePtr> ServerFiles::Open(const std::string& name, bool reading) const {
-  if (name.empty() || name[0] != '/') {
-    return SqlError(Code::kInvalid, sqlstate::kInvalidName,
-                    "relative path not allowed for COPY to file");
+const ServerFiles::Root* ServerFiles::RootOf(std::string_view real) const {
+  for (const Root& directory : *directories_) {
+    if (IsBelow(real, directory.real)) return &directory;
   }
+  return nullptr;
+}
+
+Result<FilePtr> ServerFiles::Open(const std::string& name, bool reading) const {
+  if (name.empty() || name[0] != '/') return RelativePath("COPY to file");
   if (!directories_) {
     FilePtr file(std::fopen(name.c_str(), reading ? "rb" : "wb"));
     if (file == nullptr) return CouldNotOpen(name, reading, errno);
@@ -135,13 +148,10 @@ Result<FilePtr> ServerFiles::Open(const std::string& name, bool reading) const {
   const int no_folder = errno;
   if (!folder) {
     // What there is elsewhere is nobody's business.
-    return NamesOne(name) ? CouldNotOpen(name, reading, no_folder) : NotAllowed(name);
+    return NamesOne(name) ? CouldNotOpen(name, reading, no_folder) : FileNotAllowed(name);
   }
-  const Directory* root = nullptr;
-  for (const Directory& directory : *directories_) {
-    if (IsBelow(*folder, directory.real)) root = &directory;
-  }
-  if (root == nullptr || last.empty() || last == "." || last == "..") return NotAllowed(name);
+  const Root* const root = RootOf(*folder);
+  if (root == nullptr || last.empty() || last == "." || last == "..") return FileNotAllowed(name);
   const Descriptor in = Enter(root->real, std::string_view(*folder).substr(root->real.size()));
   if (in.fd() < 0) return CouldNotOpen(name, reading, errno);
   // A pipe that nobody writes to must not keep the session.
@@ -164,6 +174,29 @@ Result<FilePtr> ServerFiles::Open(const std::string& name, bool reading) const {
   if (file == nullptr) return CouldNotOpen(name, reading, errno);
   opened.Take();
   return file;
+}
+
+Result<std::string> ServerFiles::Directory(const std::string& name) const {
+  if (name.empty() || name[0] != '/') return RelativePath("BACKUP");
+  if (!directories_) return name;
+  const Status not_allowed = NotAllowed("directory", name, "BACKUP")
+                                 .WithHint("Start the server with --copy-directory DIR.");
+  std::string path = name;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  if (const std::optional<std::string> real = RealPath(path)) {
+    return RootOf(*real) != nullptr ? Result<std::string>(*real) : not_allowed;
+  }
+  int error = errno;
+  const size_t slash = path.rfind('/');
+  const std::string last = path.substr(slash + 1);
+  std::optional<std::string> folder;
+  if (error == ENOENT && last != "." && last != "..") {
+    folder = RealPath(slash == 0 ? "/" : path.substr(0, slash));
+    error = errno;
+  }
+  if (folder && RootOf(*folder) != nullptr) return *folder + "/" + last;
+  if (folder || !NamesOne(name)) return not_allowed;
+  return IoError(fmt::format("could not open directory \"{}\" for a backup", name), error);
 }
 
 void LimitServerFiles(Database* database, ServerFiles files) {

@@ -116,6 +116,40 @@ TEST_F(ServerFilesTest, RefusesDirectoriesThatAreNone) {
   EXPECT_FALSE(ServerFiles::Below({Path("in/file")}).ok());
 }
 
+TEST_F(ServerFilesTest, DirectoriesOfBackupsLieBelowToo) {
+  const auto state = [&](const std::string& path) {
+    return std::string(files_.Directory(path).status().sqlstate());
+  };
+  const std::pair<const char*, const char*> allowed[] = {
+      {"in", "in"},
+      {"in/", "in"},
+      {"in/new", "in/new"},
+      {"in/new//", "in/new"},
+      {"in/there/new", "in/deep/new"},
+      {"out/../in/new", "in/new"},
+      {"in/deep", "in/deep"},
+      {"in/away/../in/new", "in/new"},
+      {"in/there", "in/deep"},
+  };
+  for (const auto& [name, real] : allowed) {
+    const Result<std::string> path = files_.Directory(Path(name));
+    ASSERT_TRUE(path.ok()) << name << ": " << path.status().ToString();
+    EXPECT_EQ(*path, Path(real)) << name;
+  }
+  for (const char* name : {"out", "out/new", "in/..", "in/../new", "in/away", "in/away/new",
+                           "inside", "inside/new", "in/deep/../../out/new", "out/nothing/new"}) {
+    EXPECT_EQ(state(Path(name)), "42501") << name;
+  }
+  EXPECT_EQ(state("/"), "42501");
+  EXPECT_EQ(state("/new"), "42501");
+  EXPECT_EQ(state(Path("in/nothing/new")), "58P01");
+  EXPECT_EQ(state("in/new"), "42602");
+  EXPECT_EQ(state(""), "42602");
+  EXPECT_EQ(*ServerFiles().Directory("/anywhere/"), "/anywhere/");
+  EXPECT_EQ(ServerFiles().Directory("anywhere").status().sqlstate(), "42602");
+  EXPECT_EQ(ServerFiles::Below({})->Directory(Path("in/new")).status().sqlstate(), "42501");
+}
+
 TEST_F(ServerFilesTest, CopyObeysThem) {
   TestSession session;
   session.Run("CREATE TABLE t (a text); INSERT INTO t VALUES ('row')");

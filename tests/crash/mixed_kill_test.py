@@ -29,6 +29,9 @@ class Test:
         self.rng = random.Random(options.seed)
         self.cellar, self.folder = options.cellar, folder
         self.server = Server(options.cellar, os.path.join(folder, "store"), os.path.join(folder, "log"))
+        self.backup_folder = os.path.join(folder, "backups")
+        os.mkdir(self.backup_folder)
+        self.server.use_files_in(self.backup_folder)
         self.books = [Book(owner) for owner in range(PAYERS + 4)]
         self.kills = self.in_recovery = self.backups = 0
         self.backs_up = False
@@ -41,7 +44,7 @@ class Test:
             if kind is not Backups:
                 made.append(kind(Connection(self.server.url), book, rng))
             elif self.backs_up:
-                made.append(Backups(Connection(self.server.url), book, rng, self.folder))
+                made.append(Backups(Connection(self.server.url), book, rng, self.backup_folder))
         return made
 
     def verify(self):
@@ -54,7 +57,7 @@ class Test:
 
     def verify_backup(self, path):
         """What is restored of it is a store, at one moment of the load."""
-        restored = path + "_store"
+        restored = os.path.join(self.folder, "restored")
         for arguments in (["verify", "--from", path], ["restore", "--from", path, "--store", restored]):
             subprocess.run([self.cellar, "backup", *arguments], check=True, stdout=subprocess.DEVNULL)
         server = Server(self.cellar, restored, os.path.join(self.folder, "backup_log"))
@@ -67,13 +70,14 @@ class Test:
         server.expect_good_log()
         if server.stop() != 0:
             raise AssertionError("the server on a backup did not end well")
+        shutil.rmtree(restored)
         self.backups += 1
 
     def first(self):
         self.server.start()
         connection = Connection(self.server.url)
         make_schema(connection)
-        self.backs_up = Backups.known(connection, self.folder) is not None
+        self.backs_up = Backups.known(connection, self.backup_folder) is not None
         connection.close()
 
     def round(self):
@@ -95,9 +99,8 @@ class Test:
         made = [path for client in clients if isinstance(client, Backups) for path in client.made]
         if made:
             self.verify_backup(made[-1])
-        for name in os.listdir(self.folder):
-            if name.startswith("backup"):
-                shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
+        for name in os.listdir(self.backup_folder):
+            shutil.rmtree(os.path.join(self.backup_folder, name))
 
     def run(self, kills):
         begun = time.monotonic()

@@ -99,9 +99,14 @@ class Server:
         self.process, self.url = None, None
         self.log_from = 0
         self.options = []
-        usage = subprocess.run([cellar, "serve", "--help"], capture_output=True, text=True, check=True).stdout
-        if "--trust-local" in usage:
+        self.usage = subprocess.run([cellar, "serve", "--help"], capture_output=True, text=True, check=True).stdout
+        if "--trust-local" in self.usage:
             self.options.append("--trust-local")
+
+    def use_files_in(self, folder):
+        """Lets statements name files and backups there."""
+        if "--copy-directory" in self.usage:
+            self.options += ["--copy-directory", folder]
 
     def begin(self, *options):
         """Starts it and does not wait until it can answer."""

@@ -233,7 +233,7 @@ class Log(StartTest):
             self.assertEqual(lines, [
                 f"cellar: starting (version={version}, store={self.store}, process={server.process.pid})",
                 "cellar: the store is open (format=2)",
-                "cellar: COPY uses no files of this machine",
+                "cellar: COPY and BACKUP use no files of this machine",
                 "cellar: every connection needs a password",
                 "cellar: a password was made for the superuser; the URL with it is in a file "
                 f"(superuser=cellar, file={self.url_file})",
@@ -256,7 +256,7 @@ class Log(StartTest):
             by_message = {line["message"]: line for line in lines}
             self.assertEqual(by_message["PostgreSQL's protocol is served"]["address"], f"0.0.0.0:{server.port}")
             self.assertEqual(by_message["PostgreSQL's protocol is served"]["tls"], "on")
-            self.assertEqual(by_message["COPY may use files of this machine"]["directories"],
+            self.assertEqual(by_message["COPY and BACKUP may use files of this machine"]["directories"],
                              f"{self.folder}/a {self.folder}/b")
             self.assertEqual(self.ask(server.url), "cellar")
 
@@ -412,6 +412,27 @@ class Copy(StartTest):
             self.assertEqual(self.state(reader, f"COPY t TO '{self.inside}/rows'"), "42501")
             self.assertEqual(self.state(reader, f"COPY t FROM '{self.inside}/rows'"), "COPY 2")
             self.assertEqual(self.state(reader, f"COPY t FROM '{self.outside}/rows'"), "42501")
+
+    def test_backups_obey_as_files_do(self):
+        os.symlink(self.outside, self.inside + "/away")
+        os.symlink(self.inside + "/deep", self.inside + "/there")
+        with self.server("--copy-directory", self.inside, trust=True) as server:
+            def backup(path):
+                return self.state(server.url, f"BACKUP STORE TO '{path}'")
+            for name in ("shop", "shop/", "deep/shop", "there/shop2", "../inside/./other"):
+                self.assertRegex(backup(f"{self.inside}/{name}"), r"^\d+\|", name)
+            self.assertEqual(sorted(os.listdir(self.inside)), ["away", "deep", "other", "rows", "shop", "there"])
+            for path in (self.outside, self.outside + "/new", self.inside + "/away", self.inside + "/away/new",
+                         self.inside + "/../outside/new", self.inside + "-not", "/nothing/new", "/", self.folder):
+                self.assertEqual(backup(path), "42501", path)
+            self.assertEqual(backup(self.inside + "/nothing/new"), "58P01")
+            self.assertEqual(backup(self.inside + "/rows"), "55000")
+            self.assertEqual(backup("inside/new"), "42602")
+            said = self.ask(server.url, f"BACKUP STORE TO '{self.outside}/new'")
+            self.assertIn("HINT:  Start the server with --copy-directory DIR", said)
+            self.assertEqual(os.listdir(self.outside), ["rows"])
+        with self.server(trust=True) as server:
+            self.assertEqual(self.state(server.url, f"BACKUP STORE TO '{self.inside}/shop'"), "42501")
 
     def test_the_store_is_no_place_for_it(self):
         self.sql("SELECT 1")
