@@ -37,8 +37,11 @@ std::string TimeText(int64_t unix_seconds) {
 // One line on a terminal, rewritten ten times a second; elsewhere a line each second.
 class Progress {
  public:
-  explicit Progress(const BackupCommand& command)
-      : terminal_(::isatty(STDERR_FILENO) == 1),
+  // "copied 1 MB of 2 MB": `did` and `of`.
+  Progress(const BackupCommand& command, const char* did, const char* of)
+      : did_(did),
+        of_(of),
+        terminal_(::isatty(STDERR_FILENO) == 1),
         shown_(!command.quiet && (terminal_ || command.progress)) {}
   ~Progress() {
     if (drawn_ && terminal_) fmt::print(stderr, "\r\x1b[K");
@@ -48,13 +51,20 @@ class Progress {
     if (!shown_ || now - last_ < (terminal_ ? kOnTerminal : kInLog)) return;
     last_ = now;
     drawn_ = true;
-    fmt::print(stderr, "{}copied {} of at most {}{}", terminal_ ? "\r" : "",
-               Megabytes(progress.copied_bytes), Megabytes(progress.total_bytes),
+    fmt::print(stderr, "{}{} {} {} {}{}", terminal_ ? "\r" : "", did_,
+               Megabytes(progress.copied_bytes), of_, Megabytes(progress.total_bytes),
                terminal_ ? "\x1b[K" : "\n");
     std::fflush(stderr);
   }
 
+  // For as long as this lives.
+  store::OnBackupProgress Hook() {
+    return [this](const kv::BackupProgress& now) { Update(now); };
+  }
+
  private:
+  const char* const did_;
+  const char* const of_;
   const bool terminal_, shown_;
   bool drawn_ = false;
   Clock::time_point last_;
@@ -69,11 +79,11 @@ Status Create(const BackupCommand& command, std::string* report) {
     store::StoreOptions store = command.store;
     store.create_if_missing = false;
     CELLAR_TRY_ASSIGN(const std::unique_ptr<kv::Engine> engine, store::OpenEngine(store));
-    Progress progress(command);
+    Progress progress(command, "copied", "of at most");
     kv::BackupOptions options;
     options.directory = command.directory;
     options.keep = command.keep;
-    options.progress = [&](const kv::BackupProgress& now) { progress.Update(now); };
+    options.progress = progress.Hook();
     CELLAR_TRY_ASSIGN(info, engine->Backup(options));
     CELLAR_TRY(engine->Close());
   }
@@ -128,7 +138,11 @@ Status Verify(const BackupCommand& command, bool* damaged) {
     backups[0].number = command.number;
   }
   for (const kv::BackupInfo& info : backups) {
-    const Status status = store::VerifyBackup(command.directory, info.number);
+    Status status;
+    {
+      Progress progress(command, "read", "of");
+      status = store::VerifyBackup(command.directory, info.number, progress.Hook());
+    }
     if (status.ok()) {
       fmt::print("backup {}: whole\n", info.number);
     } else if (status.code() == Code::kCorruption) {
@@ -153,9 +167,12 @@ Status Restore(const BackupCommand& command, std::string* report) {
                     std::chrono::duration<double>(Clock::now() - start).count());
     return Status();
   }
-  CELLAR_TRY_ASSIGN(
-      const kv::BackupInfo info,
-      store::RestoreBackup(command.directory, command.number, command.store.directory));
+  kv::BackupInfo info;
+  {
+    Progress progress(command, "restored", "of");
+    CELLAR_TRY_ASSIGN(info, store::RestoreBackup(command.directory, command.number,
+                                                 command.store.directory, progress.Hook()));
+  }
   *report = fmt::format("store \"{}\" is as it was at {}: backup {}, {}; {:.2f} s\n",
                         command.store.directory, TimeText(info.unix_seconds), info.number,
                         Megabytes(info.bytes),

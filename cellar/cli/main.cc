@@ -242,8 +242,7 @@ struct BackupCommands {
     create->add_option("--to", options.directory, "directory of this store's backups")->required();
     create->add_option("--keep", options.keep, "afterwards, remove all but this many")
         ->check(CLI::PositiveNumber);
-    create->add_flag("--progress", options.progress,
-                     "tell of the progress, on standard error; so it is on a terminal");
+    AddProgress(create);
     create->add_flag("-q,--quiet", options.quiet, "no progress, no summary");
 
     CLI::App* list = Sub(backup, "list", "show the backups of a directory", &RunBackupList);
@@ -257,6 +256,7 @@ struct BackupCommands {
         Sub(backup, "verify", "read backups and compare checksums; 1 on damage", &RunBackupVerify);
     AddFrom(verify);
     AddNumber(verify, "only this one; default: all");
+    AddProgress(verify);
 
     CLI::App* restore = Sub(backup, "restore", "make a store of a backup", &RunBackupRestore);
     AddFrom(restore);
@@ -269,7 +269,8 @@ struct BackupCommands {
                             "only this table, into a store that is there: database.schema.table");
     table->excludes(database);
     restore->add_option("--as", options.as, "the database that it goes to; default: of its name");
-    restore->add_flag("-q,--quiet", options.quiet, "no summary");
+    AddProgress(restore)->excludes(database)->excludes(table);
+    restore->add_flag("-q,--quiet", options.quiet, "no progress, no summary");
 
     CLI::App* prune = Sub(backup, "prune", "remove old backups", &RunBackupPrune);
     AddFrom(prune);
@@ -315,6 +316,10 @@ struct BackupCommands {
         ->add_option("--url", options.url,
                      "instead: of the server that has the store open, postgresql://..")
         ->excludes(store);
+  }
+  CLI::Option* AddProgress(CLI::App* command) {
+    return command->add_flag("--progress", options.progress,
+                             "tell of the progress, on standard error; so it is on a terminal");
   }
   void AddFrom(CLI::App* command) {
     command->add_option("--from", options.directory, "directory of the backups")->required();

@@ -12,8 +12,8 @@
 namespace cellar::kv {
 
 struct BackupProgress {
-  uint64_t copied_bytes = 0;  // so far
-  uint64_t total_bytes = 0;   // of the store; what earlier backups hold is not copied
+  uint64_t copied_bytes = 0;  // so far; of a backup that is verified, read
+  uint64_t total_bytes = 0;   // of the store, whatever earlier backups hold of it; of the backup
 };
 
 struct BackupOptions {

@@ -9,8 +9,9 @@ Result<std::vector<kv::BackupInfo>> ListBackups(const std::string& directory) {
   return engines::ListBackups(directory);
 }
 
-Status VerifyBackup(const std::string& directory, uint32_t number) {
-  return engines::VerifyBackup(directory, number);
+Status VerifyBackup(const std::string& directory, uint32_t number,
+                    const OnBackupProgress& progress) {
+  return engines::VerifyBackup(directory, number, progress);
 }
 
 Result<std::vector<uint32_t>> PruneBackups(const std::string& directory, uint32_t keep) {
@@ -18,11 +19,13 @@ Result<std::vector<uint32_t>> PruneBackups(const std::string& directory, uint32_
 }
 
 Result<kv::BackupInfo> RestoreBackup(const std::string& from, uint32_t number,
-                                     const std::string& directory) {
+                                     const std::string& directory,
+                                     const OnBackupProgress& progress) {
   engines::RestoreRequest request;
   request.from = from;
   request.number = number;
   request.directory = directory;
+  request.progress = progress;
   return engines::RestoreBackup(request);
 }
 

@@ -115,7 +115,14 @@ class Backups(Folder):
         self.assertEqual([row["state"] for row in rows], ["whole", "whole"])
         self.assertEqual(self.cellar("backup", "verify", "--from", self.to),
                          "backup 1: whole\nbackup 2: whole\n")
-        self.restore(self.path("again"))
+        told = subprocess.run([CELLAR, "backup", "verify", "--from", self.to, "--progress"],
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(told.stdout, "backup 1: whole\nbackup 2: whole\n")
+        self.assertRegex(told.stderr, r"^(read \d+\.\d MB of \d+\.\d MB\n){2,}$")
+        told = subprocess.run([CELLAR, "backup", "restore", "--from", self.to, "--store", self.path("again"),
+                               "--progress"], capture_output=True, text=True, timeout=120)
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertRegex(told.stderr, r"^restored \d+\.\d MB of \d+\.\d MB\n")
         self.assertEqual(self.content(self.path("again")), before)
         self.check(self.path("again"))
         self.assertIn("not empty", self.cellar("backup", "restore", "--from", self.to, "--store",
@@ -134,6 +141,8 @@ class Backups(Folder):
         for options in (["create", "--to", self.to], ["restore", "--from", self.to],
                         ["restore", "--from", self.to, "--url", "postgresql:///x"],
                         ["restore", "--from", self.to, "--store", self.store, "--as", "x"],
+                        ["restore", "--from", self.to, "--store", self.store, "--database", "x",
+                         "--progress"],
                         ["prune", "--from", self.to], ["prune", "--from", self.to, "--keep", "0"]):
             self.cellar("backup", *options, code=2)
         self.assertIn("could not open", self.cellar("backup", "list", "--from", self.to, code=1))

@@ -190,12 +190,38 @@ Result<std::set<uint32_t>> FindDamagedLists(const std::string& directory) {
   return damaged;
 }
 
-// Does not show lists that are damaged.
+using OnRead = std::function<void(uint64_t bytes)>;
+
+// RocksDB tells of the progress of a backup, but of no other: so we count what it reads.
+class CountedFile : public rocksdb::FSSequentialFileOwnerWrapper {
+ public:
+  CountedFile(std::unique_ptr<rocksdb::FSSequentialFile> file, const OnRead* on_read)
+      : FSSequentialFileOwnerWrapper(std::move(file)), on_read_(on_read) {}
+  rocksdb::IOStatus Read(size_t bytes, const rocksdb::IOOptions& options, rocksdb::Slice* result,
+                         char* scratch, rocksdb::IODebugContext* context) override {
+    rocksdb::IOStatus status = target()->Read(bytes, options, result, scratch, context);
+    if (status.ok()) (*on_read_)(result->size());
+    return status;
+  }
+
+ private:
+  const OnRead* const on_read_;
+};
+
+// Does not show lists that are damaged, and tells what is read from beginning to end.
 class BackupFileSystem : public rocksdb::FileSystemWrapper {
  public:
-  BackupFileSystem(const std::shared_ptr<rocksdb::FileSystem>& base, std::set<uint32_t> damaged)
-      : FileSystemWrapper(base), damaged_(std::move(damaged)) {}
+  BackupFileSystem(const std::shared_ptr<rocksdb::FileSystem>& base, std::set<uint32_t> damaged,
+                   OnRead on_read)
+      : FileSystemWrapper(base), damaged_(std::move(damaged)), on_read_(std::move(on_read)) {}
   const char* Name() const override { return "CellarBackupFileSystem"; }
+  rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                                      rocksdb::IODebugContext* context) override {
+    rocksdb::IOStatus status = target()->NewSequentialFile(path, options, file, context);
+    if (status.ok() && on_read_) *file = std::make_unique<CountedFile>(std::move(*file), &on_read_);
+    return status;
+  }
   rocksdb::IOStatus GetChildren(const std::string& directory, const rocksdb::IOOptions& options,
                                 std::vector<std::string>* names,
                                 rocksdb::IODebugContext* context) override {
@@ -214,6 +240,7 @@ class BackupFileSystem : public rocksdb::FileSystemWrapper {
 
  private:
   const std::set<uint32_t> damaged_;
+  const OnRead on_read_;
 };
 
 // How RocksDB sees a directory of backups. The environment outlives what is opened in it.
@@ -222,12 +249,13 @@ struct View {
   std::set<uint32_t> damaged;
 };
 Result<View> ViewBackups(const std::string& directory,
-                         std::function<Status(FileCall, std::string_view path)> fault) {
+                         std::function<Status(FileCall, std::string_view path)> fault,
+                         OnRead on_read = {}) {
   View view;
   CELLAR_TRY_ASSIGN(view.damaged, FindDamagedLists(directory));
   view.base = MakePrivateEnv(std::move(fault), nullptr);
-  view.env = rocksdb::NewCompositeEnv(
-      std::make_shared<BackupFileSystem>(view.base->GetFileSystem(), view.damaged));
+  view.env = rocksdb::NewCompositeEnv(std::make_shared<BackupFileSystem>(
+      view.base->GetFileSystem(), view.damaged, std::move(on_read)));
   return view;
 }
 
@@ -309,11 +337,12 @@ struct Reader {
   View view;
   std::unique_ptr<rocksdb::BackupEngineReadOnly> engine;
 };
-// `to_env`: where restores write.
-Result<Reader> OpenReader(const std::string& directory, rocksdb::Env* to_env = nullptr) {
+// `to_env`: where restores write. `on_read` is told of what is read, by one thread at a time.
+Result<Reader> OpenReader(const std::string& directory, rocksdb::Env* to_env = nullptr,
+                          OnRead on_read = {}) {
   CELLAR_TRY(CheckIsBackups(directory));
   Reader reader;
-  CELLAR_TRY_ASSIGN(reader.view, ViewBackups(directory, {}));
+  CELLAR_TRY_ASSIGN(reader.view, ViewBackups(directory, {}, std::move(on_read)));
   rocksdb::Env* const env = reader.view.env.get();
   rocksdb::BackupEngineReadOnly* engine = nullptr;
   const rocksdb::Status opened = rocksdb::BackupEngineReadOnly::Open(
@@ -322,6 +351,25 @@ Result<Reader> OpenReader(const std::string& directory, rocksdb::Env* to_env = n
   reader.engine.reset(engine);
   return reader;
 }
+
+// What is read of one backup, once it is known which.
+class ReadProgress {
+ public:
+  explicit ReadProgress(const std::function<void(const kv::BackupProgress&)>& tell) : tell_(tell) {}
+  OnRead Hook() {
+    if (!tell_) return {};
+    return [this](uint64_t bytes) {
+      if (now_.total_bytes == 0) return;
+      now_.copied_bytes += bytes;
+      tell_(now_);
+    };
+  }
+  void Begin(const rocksdb::BackupInfo& backup) { now_.total_bytes = backup.size; }
+
+ private:
+  const std::function<void(const kv::BackupProgress&)>& tell_;
+  kv::BackupProgress now_;
+};
 
 kv::BackupInfo Describe(const rocksdb::BackupInfo& of) {
   kv::BackupInfo info;
@@ -556,9 +604,12 @@ Result<std::vector<kv::BackupInfo>> ListBackups(const std::string& directory) {
   return Describe(*reader.engine, reader.view.damaged);
 }
 
-Status VerifyBackup(const std::string& directory, uint32_t number) {
-  CELLAR_TRY_ASSIGN(const Reader reader, OpenReader(directory));
-  CELLAR_TRY(FindBackup(reader, directory, number).status());
+Status VerifyBackup(const std::string& directory, uint32_t number,
+                    const std::function<void(const kv::BackupProgress&)>& tell) {
+  ReadProgress progress(tell);
+  CELLAR_TRY_ASSIGN(const Reader reader, OpenReader(directory, nullptr, progress.Hook()));
+  CELLAR_TRY_ASSIGN(const rocksdb::BackupInfo info, FindBackup(reader, directory, number));
+  progress.Begin(info);
   const rocksdb::Status status = reader.engine->VerifyBackup(number, true);
   // A file that has gone since the directory was opened.
   if (status.IsNotFound()) return CorruptionError("{}", status.ToString());
@@ -697,7 +748,8 @@ Status MoveIntoPlace(const std::string& directory) {
 
 Result<kv::BackupInfo> RestoreBackup(const RestoreRequest& request) {
   const std::unique_ptr<rocksdb::Env> env = MakePrivateEnv(request.fault, nullptr);
-  CELLAR_TRY_ASSIGN(Reader reader, OpenReader(request.from, env.get()));
+  ReadProgress progress(request.progress);
+  CELLAR_TRY_ASSIGN(Reader reader, OpenReader(request.from, env.get(), progress.Hook()));
   CELLAR_TRY_ASSIGN(const rocksdb::BackupInfo info,
                     FindBackup(reader, request.from, request.number));
   const bool made = ::access(request.directory.c_str(), F_OK) != 0;
@@ -714,6 +766,7 @@ Result<kv::BackupInfo> RestoreBackup(const RestoreRequest& request) {
       return IoError(fmt::format("could not make directory \"{}\"", within), errno);
     }
     CELLAR_TRY(SyncDirectory(request.directory));
+    progress.Begin(info);
     CELLAR_TRY(FromBackup(reader.engine->RestoreDBFromBackup(info.backup_id, within, within),
                           kCouldNotRestore));
     CELLAR_TRY(MakeOwnStore(within));

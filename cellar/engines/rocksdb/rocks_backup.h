@@ -48,8 +48,9 @@ Result<kv::BackupInfo> AddBackup(const BackupSource& source, const kv::BackupOpt
 // By number, damaged ones among them. Cost: a look at the size of each file.
 Result<std::vector<kv::BackupInfo>> ListBackups(const std::string& directory);
 // Reads every byte of one backup and compares checksums. Errors: kCorruption, naming the first
-// damaged or missing file; kNotFound.
-Status VerifyBackup(const std::string& directory, uint32_t number);
+// damaged or missing file; kNotFound. `tell`: as RestoreRequest::progress.
+Status VerifyBackup(const std::string& directory, uint32_t number,
+                    const std::function<void(const kv::BackupProgress&)>& tell = {});
 // Removes all but the newest `keep` > 0 that are not damaged, and damaged ones older than those;
 // the numbers removed. Errors: 55006 when another process changes the directory.
 Result<std::vector<uint32_t>> PruneBackups(const std::string& directory, uint32_t keep);
@@ -58,6 +59,8 @@ struct RestoreRequest {
   std::string from;
   uint32_t number = 0;  // 0: the newest
   std::string directory;
+  // Told of the bytes of the backup that were read, by one thread at a time; empty: nobody is.
+  std::function<void(const kv::BackupProgress&)> progress;
   // Tests only, as in RocksOptions.
   std::function<Status(FileCall, std::string_view path)> fault;
 };
