@@ -83,6 +83,13 @@ Status DumpSql(session::Database* store, const DumpCommand& command) {
     CELLAR_TRY_ASSIGN(const std::unique_ptr<session::Session> session, Connect(store, database));
     CELLAR_TRY(DumpDatabase(session.get(), ContentsOf(command), file.get()));
   }
+  // Last, so that what loads the dump connects without them.
+  if (all && !command.data_only) {
+    CELLAR_TRY_ASSIGN(const std::unique_ptr<session::Session> session,
+                      Connect(store, kFirstDatabase));
+    CELLAR_TRY(file->Write("\n-- Settings\n"));
+    CELLAR_TRY(DumpSettings(session.get(), file.get()));
+  }
   return file->Finish();
 }
 

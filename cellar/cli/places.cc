@@ -6,24 +6,16 @@
 
 #include <cerrno>
 #include <condition_variable>
-#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include "cellar/base/small_file.h"
 #include "cellar/session/discarding_sink.h"
 
 namespace cellar::cli {
 namespace {
-
-Status FileError(const std::string& what, int error) {
-  const char* state = error == ENOSPC || error == EDQUOT                    ? "53100"
-                      : error == EACCES || error == EPERM || error == EROFS ? "42501"
-                      : error == ENOENT                                     ? "58P01"
-                                                                            : "58030";
-  return SqlError(Code::kUnavailable, state, "{}: {}", what, std::strerror(error));
-}
 
 // A table's name as a file's: what a path could misread is %XX.
 std::string FileName(const std::string& table) {
@@ -217,7 +209,7 @@ Result<std::unique_ptr<TextFile>> TextFile::Open(const std::string& path) {
   file->file_ = std::fopen(partial.c_str(), "wbe");
   const int error = errno;
   ::umask(mask);
-  if (file->file_ == nullptr) return FileError(fmt::format("could not write \"{}\"", path), error);
+  if (file->file_ == nullptr) return IoError(fmt::format("could not write \"{}\"", path), error);
   return file;
 }
 
@@ -229,16 +221,16 @@ TextFile::~TextFile() {
 
 Status TextFile::Write(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), file_) == text.size()) return Status();
-  return FileError(path_.empty() ? "could not write" : fmt::format("could not write \"{}\"", path_),
-                   errno);
+  return IoError(path_.empty() ? "could not write" : fmt::format("could not write \"{}\"", path_),
+                 errno);
 }
 
 Status TextFile::Finish() {
   const std::string what = path_.empty() ? "could not write" : "could not write \"" + path_ + "\"";
-  if (std::fflush(file_) != 0) return FileError(what, errno);
+  if (std::fflush(file_) != 0) return IoError(what, errno);
   if (file_ == stdout) return Status();
-  if (::fsync(::fileno(file_)) != 0) return FileError(what, errno);
-  if (::rename((path_ + ".partial").c_str(), path_.c_str()) != 0) return FileError(what, errno);
+  if (::fsync(::fileno(file_)) != 0) return IoError(what, errno);
+  if (::rename((path_ + ".partial").c_str(), path_.c_str()) != 0) return IoError(what, errno);
   std::fclose(file_);
   file_ = nullptr;
   return Status();
@@ -246,7 +238,7 @@ Status TextFile::Finish() {
 
 Result<std::unique_ptr<CsvFiles>> CsvFiles::Open(const std::string& directory, bool statements) {
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
-    return FileError(fmt::format("could not make directory \"{}\"", directory), errno);
+    return IoError(fmt::format("could not make directory \"{}\"", directory), errno);
   }
   auto files = std::make_unique<CsvFiles>();
   files->directory_ = directory;

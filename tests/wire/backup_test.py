@@ -45,7 +45,11 @@ CREATE VIEW a_second(how) AS SELECT count(*) FROM z_first;
 CREATE TABLE plain (a int DEFAULT 5, b text NOT NULL);
 INSERT INTO plain VALUES (-1, 'x');
 ALTER TABLE plain ADD CONSTRAINT later CHECK (a > 0) NOT VALID;
-GRANT SELECT ON mix TO reader;
+GRANT SELECT ON mix TO reader WITH GRANT OPTION;
+REVOKE ALL ON plain FROM cellar;
+ALTER DEFAULT PRIVILEGES FOR ROLE reader IN SCHEMA s2 GRANT SELECT ON TABLES TO cellar, PUBLIC;
+ALTER DEFAULT PRIVILEGES FOR ROLE reader GRANT USAGE ON SEQUENCES TO cellar WITH GRANT OPTION;
+ALTER DEFAULT PRIVILEGES FOR ROLE reader REVOKE ALL ON TABLES FROM reader;
 GRANT UPDATE (t) ON mix TO reader;
 INSERT INTO mix (v, arr, j, by, f, m, "Sel ect") VALUES
     ('a', '{1,2,NULL}', '{"a": [1, 2]}', '\x0102', 0.1, 'it''s', '2024-02-29 12:00:00+02'),
@@ -294,6 +298,12 @@ class Dumps(Folder):
         self.sql("CREATE DATABASE shop")
         self.sql(SETUP, database="shop")
         self.sql("ALTER DATABASE shop SET (row_quota = 50000)")
+        # Nothing can be loaded after a login with some of these.
+        self.sql("""ALTER ROLE ALL SET work_mem TO '12MB';
+                    ALTER ROLE reader SET search_path TO s2, "$user", "Odd, "" one", '';
+                    ALTER ROLE cellar IN DATABASE shop SET application_name TO 'it''s \\ one=1';
+                    ALTER DATABASE shop SET default_transaction_read_only TO on;
+                    ALTER DATABASE shop SET search_path TO public, '', S2;""")
         before = self.content(self.store, "shop")
         dump = self.path("all.sql")
         self.cellar("dump", "--store", self.store, "--to", dump)
@@ -308,7 +318,14 @@ class Dumps(Folder):
             text = one.read()
             self.assertEqual(text, two.read())
         for part in ("layout = 'cell'", "priority = '3'", "groups = 'words (a)'", "shards='4'",
-                     "GRANT SELECT ON TABLE public.mix TO reader",
+                     "GRANT SELECT ON TABLE public.mix TO reader WITH GRANT OPTION",
+                     "ALTER DEFAULT PRIVILEGES FOR ROLE reader IN SCHEMA s2 GRANT SELECT ON TABLES TO PUBLIC",
+                     "ALTER DEFAULT PRIVILEGES FOR ROLE reader GRANT USAGE ON SEQUENCES TO cellar WITH GRANT OPTION",
+                     "ALTER DEFAULT PRIVILEGES FOR ROLE reader REVOKE ALL ON TABLES FROM reader",
+                     "ALTER ROLE ALL SET work_mem TO '12MB'",
+                     """ALTER ROLE reader SET search_path TO 's2', '$user', 'Odd, " one', ''""",
+                     r"ALTER ROLE cellar IN DATABASE shop SET application_name TO E'it''s \\ one=1'",
+                     "ALTER DATABASE shop SET search_path TO 'public', '', 's2'",
                      "GRANT UPDATE (t) ON TABLE public.mix TO reader", "row_quota = '100000'",
                      "ALTER DATABASE shop SET (row_quota = '50000')"):
             self.assertIn(part, text)

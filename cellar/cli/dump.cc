@@ -1,8 +1,9 @@
 #include "cellar/cli/dump.h"
 
-#include <functional>
+#include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "cellar/cli/shell.h"
@@ -53,6 +54,29 @@ std::string OptionsText(const std::vector<std::string>& lines) {
     for (const char c : line.substr(equals + 1)) value += c == '\'' ? "''" : std::string(1, c);
     out += fmt::format("{} = {}'", line.substr(0, equals), value);
   }
+  return out;
+}
+
+// Names as lists in settings have them, quoted where need be: what SET takes as the same list.
+std::string ListText(std::string_view list) {
+  std::string out, item;
+  bool quoted = false;
+  const auto end_item = [&] {
+    out += (out.empty() ? "" : ", ") + Literal(std::exchange(item, ""));
+  };
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i] == '"') {
+      if (quoted && list.substr(i + 1).starts_with('"'))
+        item += list[i++];
+      else
+        quoted = !quoted;
+    } else if (list[i] == ',' && !quoted) {
+      end_item();
+    } else if (list[i] != ' ' || quoted) {
+      item += list[i];
+    }
+  }
+  end_item();
   return out;
 }
 
@@ -116,7 +140,7 @@ class Dumper {
       for (const Table& table : tables_) CELLAR_TRY(AddConstraints(table, "f"));
       if (whole()) CELLAR_TRY(MakeViews());
       for (const Table& table : tables_) CELLAR_TRY(Comment(table));
-      if (contents_.privileges) CELLAR_TRY(Grant());
+      if (contents_.privileges) CELLAR_TRY(GrantAll());
     }
     return Status();
   }
@@ -129,14 +153,15 @@ class Dumper {
   Status Begin() {
     CELLAR_TRY(Query("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").status());
     if (!whole()) CELLAR_TRY(FindTable());
-    for (const char* setting :
-         {"search_path = ''", "datestyle = ISO", "intervalstyle = postgres",
-          "extra_float_digits = 1", "timezone = 'UTC'", "bytea_output = hex"}) {
+    for (const char* setting : {"search_path = ''", "datestyle = ISO", "intervalstyle = postgres",
+                                "extra_float_digits = 1", "timezone = 'UTC'", "bytea_output = hex",
+                                "statement_timeout = 0"}) {
       CELLAR_TRY(Query(fmt::format("SET LOCAL {}", setting)).status());
     }
     for (const char* setting :
-         {"SET client_encoding = 'UTF8'", "SET standard_conforming_strings = on",
-          "SET check_function_bodies = false", "SET client_min_messages = warning",
+         {"SET statement_timeout = 0", "SET client_encoding = 'UTF8'",
+          "SET standard_conforming_strings = on", "SET check_function_bodies = false",
+          "SET client_min_messages = warning",
           "SELECT pg_catalog.set_config('search_path', '', false)"}) {
       CELLAR_TRY(Put(setting));
     }
@@ -540,78 +565,79 @@ class Dumper {
     return Status();
   }
 
-  // One object's privileges: rows of grantee (NULL: PUBLIC), privilege, grantable.
-  Status GrantAll(const std::string& on, const std::string& columns, const std::string& owner,
-                  const std::vector<const TextRow*>& items, size_t first) {
-    if (columns.empty()) {
-      CELLAR_TRY(Put(fmt::format("REVOKE ALL ON {} FROM PUBLIC", on)));
-      CELLAR_TRY(Put(fmt::format("REVOKE ALL ON {} FROM {}", on, QuoteIdentifier(owner))));
-    }
-    for (const TextRow* item : items) {
-      const std::optional<std::string>& grantee = (*item)[first];
-      if (!(*item)[first + 1]) continue;  // a list without items
-      CELLAR_TRY(Put(fmt::format("GRANT {}{} ON {} TO {}{}", Text((*item)[first + 1]), columns, on,
-                                 grantee ? QuoteIdentifier(*grantee) : "PUBLIC",
-                                 IsTrue((*item)[first + 2]) ? " WITH GRANT OPTION" : "")));
-    }
-    return Status();
-  }
-  // `sql` gives kind and name ("TABLE s.t"), a column or nothing, the owner, grantee, privilege,
-  // grantable; by object.
-  Status GrantFrom(const std::string& sql) {
-    CELLAR_TRY_ASSIGN(const std::vector<TextRow> rows, Query(sql));
-    for (size_t at = 0; at < rows.size();) {
-      size_t end = at;
-      std::vector<const TextRow*> items;
-      while (end < rows.size() && rows[end][0] == rows[at][0] && rows[end][1] == rows[at][1]) {
-        items.push_back(&rows[end++]);
+  // Things with a list of privileges, as expressions and conditions of SQL.
+  struct Listed {
+    const char* object;  // "TABLE s.t"
+    const char* owner;   // its oid
+    const char* acl;
+    std::string from, where;
+    const char* order;
+    const char* column = "NULL::text";  // of the object
+    const char* before = "''";          // what the statement begins with
+  };
+  Status Grant(const Listed& listed) {
+    CELLAR_TRY_ASSIGN(
+        const std::vector<TextRow> rows,
+        Query(fmt::format(
+            "SELECT {}, {}, {}, pg_catalog.pg_get_userbyid({}), g.privilege_type, g.is_grantable,"
+            " CASE WHEN g.grantee <> 0 THEN pg_catalog.pg_get_userbyid(g.grantee) END"
+            " FROM {} LEFT JOIN LATERAL (SELECT x.* FROM pg_catalog.aclexplode({}) x) g ON true"
+            " WHERE {} IS NOT NULL AND {} ORDER BY {}",
+            listed.before, listed.object, listed.column, listed.owner, listed.from, listed.acl,
+            listed.acl, listed.where, listed.order)));
+    for (size_t at = 0; at < rows.size(); ++at) {
+      const TextRow& row = rows[at];
+      const std::string before = Text(row[0]), object = Text(row[1]);
+      const bool first = at == 0 || !std::equal(row.begin(), row.begin() + 3, rows[at - 1].begin());
+      if (first && !row[2]) {
+        CELLAR_TRY(Put(fmt::format("{}REVOKE ALL ON {} FROM PUBLIC", before, object)));
+        CELLAR_TRY(Put(fmt::format("{}REVOKE ALL ON {} FROM {}", before, object,
+                                   QuoteIdentifier(Text(row[3])))));
       }
-      const std::string columns =
-          rows[at][1] ? fmt::format(" ({})", QuoteIdentifier(*rows[at][1])) : "";
-      CELLAR_TRY(GrantAll(Text(rows[at][0]), columns, Text(rows[at][2]), items, 3));
-      at = end;
+      if (!row[4]) continue;  // a list without items
+      const std::string columns = row[2] ? fmt::format(" ({})", QuoteIdentifier(*row[2])) : "";
+      CELLAR_TRY(Put(fmt::format("{}GRANT {}{} ON {} TO {}{}", before, *row[4], columns, object,
+                                 row[6] ? QuoteIdentifier(*row[6]) : "PUBLIC",
+                                 IsTrue(row[5]) ? " WITH GRANT OPTION" : "")));
     }
     return Status();
   }
-  Status Grant() {
-    const auto of = [](const char* acl) {
-      return fmt::format(
-          "(SELECT CASE WHEN x.grantee <> 0 THEN pg_catalog.pg_get_userbyid(x.grantee) END"
-          " AS grantee, x.privilege_type, x.is_grantable FROM pg_catalog.aclexplode({}) x)",
-          acl);
-    };
+  Status GrantAll() {
+    const std::string namespaces = " JOIN pg_catalog.pg_namespace n ON n.oid = ";
     if (whole()) {
-      CELLAR_TRY(GrantFrom(fmt::format(
-          "SELECT 'SCHEMA ' || pg_catalog.quote_ident(n.nspname), NULL,"
-          " pg_catalog.pg_get_userbyid(n.nspowner), g.* FROM pg_catalog.pg_namespace n"
-          " LEFT JOIN LATERAL {} g ON true WHERE n.nspacl IS NOT NULL AND {} ORDER BY n.oid",
-          of("n.nspacl"), kUserSchemas)));
-      CELLAR_TRY(GrantFrom(fmt::format(
-          "SELECT 'TYPE ' || pg_catalog.quote_ident(n.nspname) || '.' ||"
-          " pg_catalog.quote_ident(t.typname), NULL, pg_catalog.pg_get_userbyid(t.typowner), g.*"
-          " FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace"
-          " LEFT JOIN LATERAL {} g ON true WHERE t.typacl IS NOT NULL AND t.typtype = 'e' AND {}"
-          " ORDER BY t.oid",
-          of("t.typacl"), kUserSchemas)));
+      CELLAR_TRY(Grant({"'SCHEMA ' || pg_catalog.quote_ident(n.nspname)", "n.nspowner", "n.nspacl",
+                        "pg_catalog.pg_namespace n", std::string(kUserSchemas), "n.oid"}));
+      CELLAR_TRY(
+          Grant({"'TYPE ' || pg_catalog.quote_ident(n.nspname) || '.' ||"
+                 " pg_catalog.quote_ident(t.typname)",
+                 "t.typowner", "t.typacl", "pg_catalog.pg_type t" + namespaces + "t.typnamespace",
+                 fmt::format("t.typtype = 'e' AND {}", kUserSchemas), "t.oid"}));
     }
-    CELLAR_TRY(GrantFrom(fmt::format(
-        "SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END ||"
-        " pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname), NULL,"
-        " pg_catalog.pg_get_userbyid(c.relowner), g.* FROM pg_catalog.pg_class c"
-        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
-        " LEFT JOIN LATERAL {} g ON true"
-        " WHERE c.relacl IS NOT NULL AND c.relkind IN ('r', 'v', 'S') AND {}{} ORDER BY c.oid",
-        of("c.relacl"), kUserSchemas, Wanted())));
-    return GrantFrom(fmt::format(
-        "SELECT 'TABLE ' || pg_catalog.quote_ident(n.nspname) || '.' ||"
-        " pg_catalog.quote_ident(c.relname), a.attname,"
-        " pg_catalog.pg_get_userbyid(c.relowner), g.* FROM pg_catalog.pg_attribute a"
-        " JOIN pg_catalog.pg_class c ON c.oid = a.attrelid"
-        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
-        " LEFT JOIN LATERAL {} g ON true"
-        " WHERE a.attacl IS NOT NULL AND NOT a.attisdropped AND c.relkind IN ('r', 'v') AND {}{}"
-        " ORDER BY c.oid, a.attnum",
-        of("a.attacl"), kUserSchemas, Wanted()));
+    const std::string relations = "pg_catalog.pg_class c" + namespaces + "c.relnamespace";
+    CELLAR_TRY(Grant(
+        {"CASE c.relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END ||"
+         " pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)",
+         "c.relowner", "c.relacl", relations,
+         fmt::format("c.relkind IN ('r', 'v', 'S') AND {}{}", kUserSchemas, Wanted()), "c.oid"}));
+    CELLAR_TRY(
+        Grant({"'TABLE ' || pg_catalog.quote_ident(n.nspname) || '.' ||"
+               " pg_catalog.quote_ident(c.relname)",
+               "c.relowner", "a.attacl",
+               relations + " JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid",
+               fmt::format("NOT a.attisdropped AND c.relkind IN ('r', 'v') AND {}{}", kUserSchemas,
+                           Wanted()),
+               "c.oid, a.attnum", "a.attname"}));
+    if (!whole()) return Status();
+    // Last, for they are of objects to come.
+    return Grant(
+        {"CASE d.defaclobjtype WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES'"
+         " WHEN 'n' THEN 'SCHEMAS' WHEN 'T' THEN 'TYPES' ELSE 'FUNCTIONS' END",
+         "d.defaclrole", "d.defaclacl",
+         "pg_catalog.pg_default_acl d LEFT" + namespaces + "d.defaclnamespace", "true", "1, 2",
+         "NULL::text",
+         "'ALTER DEFAULT PRIVILEGES FOR ROLE ' ||"
+         " pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(d.defaclrole)) ||"
+         " coalesce(' IN SCHEMA ' || pg_catalog.quote_ident(n.nspname), '') || ' '"});
   }
 
   session::Session* const session_;
@@ -674,6 +700,31 @@ Status DumpRoles(session::Session* session, DumpTarget* target) {
     CELLAR_TRY(target->Statement(fmt::format("GRANT {} TO {}{}", QuoteIdentifier(Text(row[0])),
                                              QuoteIdentifier(Text(row[1])),
                                              IsTrue(row[2]) ? " WITH ADMIN OPTION" : "")));
+  }
+  return Status();
+}
+
+Status DumpSettings(session::Session* session, DumpTarget* target) {
+  CELLAR_TRY_ASSIGN(
+      const std::vector<TextRow> rows,
+      QueryTexts(session,
+                 "SELECT r.rolname, d.datname, pg_catalog.split_part(c.setting, '=', 1),"
+                 " pg_catalog.substr(c.setting, pg_catalog.strpos(c.setting, '=') + 1)"
+                 " FROM pg_catalog.pg_db_role_setting s"
+                 " LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole"
+                 " LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase,"
+                 " LATERAL pg_catalog.unnest(s.setconfig) WITH ORDINALITY c(setting, place)"
+                 " WHERE (s.setrole = 0 OR r.oid IS NOT NULL) AND (s.setdatabase = 0"
+                 " OR d.datallowconn AND NOT d.datistemplate)"
+                 " ORDER BY s.setrole, s.setdatabase, c.place"));
+  for (const TextRow& row : rows) {
+    const std::string database = row[1] ? QuoteIdentifier(*row[1]) : "";
+    std::string whose = "ROLE " + (row[0] ? QuoteIdentifier(*row[0]) : "ALL");
+    if (row[1]) whose = row[0] ? whose + " IN DATABASE " + database : "DATABASE " + database;
+    const std::string name = Text(row[2]), value = Text(row[3]);
+    CELLAR_TRY(
+        target->Statement(fmt::format("ALTER {} SET {} TO {}", whose, name,
+                                      name == "search_path" ? ListText(value) : Literal(value))));
   }
   return Status();
 }

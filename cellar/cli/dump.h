@@ -37,6 +37,9 @@ struct DumpContents {
 Status DumpDatabase(session::Session* session, const DumpContents& contents, DumpTarget* target);
 // Roles with their passwords' verifiers and memberships; for a superuser.
 Status DumpRoles(session::Session* session, DumpTarget* target);
+// ALTER ROLE .. SET, ALTER ROLE .. IN DATABASE .. SET and ALTER DATABASE .. SET of all roles and of
+// databases that can be connected to; for a superuser.
+Status DumpSettings(session::Session* session, DumpTarget* target);
 // The options that the database itself has: "row_quota = '5'"; empty: none.
 Result<std::string> DatabaseOptionsText(session::Session* session, const std::string& database);
 
