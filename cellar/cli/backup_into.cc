@@ -1,16 +1,19 @@
 // `cellar backup restore --database | --table`: one database or table of a backup into a store that
-// lives, row by row; and BACKUP STORE by way of a server.
+// lives, row by row; and BACKUP by way of a server.
 #include "cellar/cli/backup_into.h"
 
 #include <functional>
 
-#include "cellar/cli/dump.h"
 #include "cellar/cli/places.h"
 #include "cellar/cli/shell.h"
+#include "cellar/dump/dump.h"
 #include "cellar/sql/parser/deparse.h"
 
 namespace cellar::cli {
 namespace {
+
+using dump::DumpContents;
+using dump::DumpDatabase;
 
 using sql::QuoteIdentifier;
 using Open = std::function<Result<std::unique_ptr<Place>>(const std::string& database)>;
@@ -173,7 +176,7 @@ Status RestoreInto(const BackupCommand& command) {
     store::StoreOptions target = command.store;
     target.create_if_missing = false;
     CELLAR_TRY_ASSIGN(store, store::OpenDatabase(target));
-    open = [&](const std::string& database) { return OpenPlace(store.get(), database); };
+    open = [&](const std::string& database) { return dump::OpenPlace(store.get(), database); };
   }
   CELLAR_TRY(command.table.empty() ? IntoDatabase(backup.get(), command, open)
                                    : IntoTable(backup.get(), command, open));
@@ -190,7 +193,10 @@ Result<kv::BackupInfo> BackupByServer(const BackupCommand& command) {
   // Not SqlLiteral: the grammar of our own statements knows no backslashes.
   std::string path;
   for (const char c : command.directory) path += c == '\'' ? "''" : std::string(1, c);
-  std::string sql = fmt::format("BACKUP STORE TO '{}'", path);
+  std::string sql = command.database.empty()
+                        ? "BACKUP STORE"
+                        : "BACKUP DATABASE " + QuoteIdentifier(command.database);
+  sql += fmt::format(" TO '{}'", path);
   if (command.keep != 0) sql += fmt::format(" WITH (keep = {})", command.keep);
   CELLAR_TRY_ASSIGN(const std::vector<TextRow> rows, place->Query(sql));
   if (rows.size() != 1 || rows[0].size() < 4) return InternalError("the server told nothing");

@@ -6,14 +6,17 @@
 #include <cstring>
 
 #include "cellar/cli/commands.h"
-#include "cellar/cli/dump.h"
 #include "cellar/cli/error_text.h"
 #include "cellar/cli/places.h"
 #include "cellar/cli/shell.h"
+#include "cellar/dump/dump.h"
 #include "cellar/sql/parser/deparse.h"
 
 namespace cellar::cli {
 namespace {
+
+using dump::DumpContents;
+using dump::DumpDatabase;
 
 constexpr const char* kFirstDatabase = "cellar";
 
@@ -47,18 +50,12 @@ Result<std::vector<std::string>> Databases(session::Session* session) {
 }
 
 // Of all databases: what makes this one and goes into it.
-Status Enter(session::Session* session, const std::string& database, bool make, TextFile* file) {
+Status Enter(const std::string& database, bool make, TextFile* file) {
   const std::string name = sql::QuoteIdentifier(database);
   CELLAR_TRY(file->Write(fmt::format("\n-- Database {}\n", name)));
   // A new store has these two.
   if (make && database != kFirstDatabase && database != "postgres") {
     CELLAR_TRY(file->Statement("CREATE DATABASE " + name));
-  }
-  if (make) {
-    CELLAR_TRY_ASSIGN(const std::string options, DatabaseOptionsText(session, database));
-    if (!options.empty()) {
-      CELLAR_TRY(file->Statement(fmt::format("ALTER DATABASE {} SET ({})", name, options)));
-    }
   }
   return file->Write(fmt::format("\\connect {}\n", name));
 }
@@ -69,26 +66,25 @@ Status DumpSql(session::Database* store, const DumpCommand& command) {
   const bool all = command.database.empty() && command.table.empty();
   std::vector<std::string> databases = {command.database.empty() ? kFirstDatabase
                                                                  : command.database};
+  DumpContents contents = ContentsOf(command);
+  contents.database = all;
   if (all) {
     CELLAR_TRY_ASSIGN(const std::unique_ptr<session::Session> session,
                       Connect(store, kFirstDatabase));
     CELLAR_TRY_ASSIGN(databases, Databases(session.get()));
-    if (!command.data_only) CELLAR_TRY(DumpRoles(session.get(), file.get()));
+    if (!command.data_only) CELLAR_TRY(dump::DumpRoles(session.get(), file.get()));
   }
   for (const std::string& database : databases) {
-    if (all) {
-      CELLAR_TRY_ASSIGN(const std::unique_ptr<session::Session> session, Connect(store, database));
-      CELLAR_TRY(Enter(session.get(), database, !command.data_only, file.get()));
-    }
+    if (all) CELLAR_TRY(Enter(database, !command.data_only, file.get()));
     CELLAR_TRY_ASSIGN(const std::unique_ptr<session::Session> session, Connect(store, database));
-    CELLAR_TRY(DumpDatabase(session.get(), ContentsOf(command), file.get()));
+    CELLAR_TRY(DumpDatabase(session.get(), contents, file.get()));
   }
   // Last, so that what loads the dump connects without them.
   if (all && !command.data_only) {
     CELLAR_TRY_ASSIGN(const std::unique_ptr<session::Session> session,
                       Connect(store, kFirstDatabase));
     CELLAR_TRY(file->Write("\n-- Settings\n"));
-    CELLAR_TRY(DumpSettings(session.get(), file.get()));
+    CELLAR_TRY(dump::DumpSettings(session.get(), "", file.get()));
   }
   return file->Finish();
 }

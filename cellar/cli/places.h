@@ -1,4 +1,4 @@
-// Where a dump goes: a file, files of CSV, a store that is open here, a server.
+// Where a dump goes, beside a store that is open here: a file, files of CSV, a server.
 #pragma once
 
 #include <cstdio>
@@ -6,13 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "cellar/cli/dump.h"
-#include "cellar/cli/shell_sink.h"
+#include "cellar/dump/place.h"
 
 namespace cellar::cli {
 
+using dump::Place;
+using dump::TextRow;
+
 // A text that psql and `cellar sql` run. Written beside its place, and put there by Finish.
-class TextFile : public DumpTarget {
+class TextFile : public dump::DumpTarget {
  public:
   // Empty: standard output. Errors: 42501, 58P01, 58030.
   static Result<std::unique_ptr<TextFile>> Open(const std::string& path);
@@ -35,7 +37,7 @@ class TextFile : public DumpTarget {
 };
 
 // A directory with a file of CSV for each table, and schema.sql for the statements.
-class CsvFiles : public DumpTarget {
+class CsvFiles : public dump::DumpTarget {
  public:
   static Result<std::unique_ptr<CsvFiles>> Open(const std::string& directory, bool statements);
 
@@ -50,15 +52,6 @@ class CsvFiles : public DumpTarget {
   std::unique_ptr<TextFile> statements_, table_;
 };
 
-// A database that statements are run in.
-class Place : public DumpTarget {
- public:
-  virtual Result<std::vector<TextRow>> Query(const std::string& sql) = 0;
-  Status Statement(const std::string& sql) override { return Query(sql).status(); }
-};
-
-// Of a store that is open in this process; borrowed.
-Result<std::unique_ptr<Place>> OpenPlace(session::Database* store, const std::string& database);
 // Of a server, by libpq; an empty database: the one that the URL names. Errors: 08001, the
 // server's.
 Result<std::unique_ptr<Place>> ConnectPlace(const std::string& url, const std::string& database);

@@ -110,15 +110,6 @@ bool IsBlank(const std::string& text) {
 
 }  // namespace
 
-std::string SqlLiteral(std::string_view text) {
-  std::string out = text.find('\\') == std::string_view::npos ? "'" : " E'";
-  for (char c : text) {
-    if (c == '\'' || c == '\\') out += c;
-    out += c;
-  }
-  return out + "'";
-}
-
 Shell::Shell(const SqlOptions& options) : options_(options) {
   style_.mode = options.mode;
   style_.expanded = options.expanded;

@@ -89,6 +89,5 @@ class Shell {
 std::vector<std::string> SplitArguments(std::string_view text);
 // A pattern of \d as LIKE patterns: schema ("" for none) and name. Unquoted letters are folded.
 std::pair<std::string, std::string> LikePattern(std::string_view pattern);
-std::string SqlLiteral(std::string_view text);
 
 }  // namespace cellar::cli

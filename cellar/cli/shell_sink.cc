@@ -4,47 +4,6 @@
 #include "cellar/cli/error_text.h"
 
 namespace cellar::cli {
-namespace {
-
-// Keeps rows; statements of the shell's own do nothing else.
-class CollectingSink : public session::ResultSink {
- public:
-  explicit CollectingSink(session::Session* session) : session_(session) {}
-  std::vector<TextRow> Take() { return std::move(rows_); }
-
-  Status OnColumns(std::span<const session::ResultColumn>) override {
-    rows_.clear();
-    return Status();
-  }
-  Status OnRows(const RowBatch& batch) override {
-    for (size_t row = 0; row < batch.size(); ++row) {
-      TextRow& texts = rows_.emplace_back();
-      for (const ColumnVector& column : batch.columns()) {
-        std::optional<std::string>& text = texts.emplace_back();
-        if (!column.IsNull(row))
-          session_->AppendText(column.Get(row), column.type(), &text.emplace());
-      }
-    }
-    return Status();
-  }
-  Status OnComplete(std::string_view) override { return Status(); }
-  Status OnEmptyQuery() override { return Status(); }
-  Status OnNotice(const session::Notice&) override { return Status(); }
-  Status OnParameter(std::string_view, std::string_view) override { return Status(); }
-  Status OnNotification(int32_t, std::string_view, std::string_view) override { return Status(); }
-  Status OnCopyIn(int, bool) override { return Status(); }
-  Result<bool> ReadCopyData(std::string*) override { return false; }
-  Status OnCopyOut(int, bool) override { return Status(); }
-  Status OnCopyData(std::string_view) override { return Status(); }
-  Status OnCopyOutEnd() override { return Status(); }
-
- private:
-  session::Session* session_;
-  std::vector<TextRow> rows_;
-};
-
-}  // namespace
-
 void ShellSink::Finish() {
   if (open_) printer_.End();
   open_ = false;
@@ -107,12 +66,6 @@ Status ShellSink::OnCopyData(std::string_view data) {
   if (hooks_.copy_out) return hooks_.copy_out(data);
   hooks_.write(data);
   return Status();
-}
-
-Result<std::vector<TextRow>> QueryTexts(session::Session* session, std::string_view sql) {
-  CollectingSink sink(session);
-  CELLAR_TRY(session->ExecuteSimple(sql, &sink));
-  return sink.Take();
 }
 
 }  // namespace cellar::cli

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cellar/cli/result_printer.h"
+#include "cellar/dump/texts.h"
 #include "cellar/session/session.h"
 
 namespace cellar::cli {
@@ -55,9 +56,8 @@ class ShellSink : public session::ResultSink {
   std::vector<const std::string*> cells_;
 };
 
-// Rows as texts, NULL as nullopt.
-using TextRow = std::vector<std::optional<std::string>>;
-// Runs a statement of the shell's own and returns what its last result set holds.
-Result<std::vector<TextRow>> QueryTexts(session::Session* session, std::string_view sql);
+using dump::QueryTexts;
+using dump::SqlLiteral;
+using dump::TextRow;
 
 }  // namespace cellar::cli

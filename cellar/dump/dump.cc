@@ -1,4 +1,4 @@
-#include "cellar/cli/dump.h"
+#include "cellar/dump/dump.h"
 
 #include <algorithm>
 #include <map>
@@ -6,12 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "cellar/cli/shell.h"
-#include "cellar/cli/shell_sink.h"
+#include "cellar/dump/texts.h"
 #include "cellar/session/discarding_sink.h"
 #include "cellar/sql/parser/deparse.h"
 
-namespace cellar::cli {
+namespace cellar::dump {
 namespace {
 
 using sql::QuoteIdentifier;
@@ -121,6 +120,7 @@ class Dumper {
 
   Status Run() {
     CELLAR_TRY(Begin());
+    if (contents_.roles) CELLAR_TRY(DumpRoles(session_, target_));
     CELLAR_TRY(ReadSequences());
     CELLAR_TRY(ReadTables());
     if (contents_.schema) {
@@ -141,6 +141,7 @@ class Dumper {
       if (whole()) CELLAR_TRY(MakeViews());
       for (const Table& table : tables_) CELLAR_TRY(Comment(table));
       if (contents_.privileges) CELLAR_TRY(GrantAll());
+      if (contents_.database) CELLAR_TRY(AlterDatabase());
     }
     return Status();
   }
@@ -565,6 +566,28 @@ class Dumper {
     return Status();
   }
 
+  Status AlterDatabase() {
+    CELLAR_TRY_ASSIGN(
+        const std::vector<TextRow> rows,
+        Query(
+            "SELECT d.datname, pg_catalog.pg_get_userbyid(d.datdba),"
+            " pg_catalog.shobj_description(d.oid, 'pg_database'),"
+            " (SELECT pg_catalog.array_to_string(u.options, E'\\n') FROM pg_catalog.cellar_usage u"
+            "  WHERE u.state = 'living' AND u.kind = 'database' AND u.object = '/' || d.datname)"
+            " FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()"));
+    if (rows.empty()) return Status();  // it was dropped meanwhile
+    const std::string name = QuoteIdentifier(Text(rows[0][0]));
+    const std::string options = OptionsText(Lines(rows[0][3]));
+    if (!options.empty()) {
+      CELLAR_TRY(Put(fmt::format("ALTER DATABASE {} SET ({})", name, options)));
+    }
+    CELLAR_TRY(Owner("DATABASE", name, Text(rows[0][1])));
+    CELLAR_TRY(CommentOn("DATABASE " + name, Text(rows[0][2])));
+    if (!contents_.privileges) return Status();
+    return Grant({"'DATABASE ' || pg_catalog.quote_ident(d.datname)", "d.datdba", "d.datacl",
+                  "pg_catalog.pg_database d", "d.datname = pg_catalog.current_database()", "1"});
+  }
+
   // Things with a list of privileges, as expressions and conditions of SQL.
   struct Listed {
     const char* object;  // "TABLE s.t"
@@ -704,19 +727,21 @@ Status DumpRoles(session::Session* session, DumpTarget* target) {
   return Status();
 }
 
-Status DumpSettings(session::Session* session, DumpTarget* target) {
+Status DumpSettings(session::Session* session, const std::string& only, DumpTarget* target) {
   CELLAR_TRY_ASSIGN(
       const std::vector<TextRow> rows,
-      QueryTexts(session,
-                 "SELECT r.rolname, d.datname, pg_catalog.split_part(c.setting, '=', 1),"
-                 " pg_catalog.substr(c.setting, pg_catalog.strpos(c.setting, '=') + 1)"
-                 " FROM pg_catalog.pg_db_role_setting s"
-                 " LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole"
-                 " LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase,"
-                 " LATERAL pg_catalog.unnest(s.setconfig) WITH ORDINALITY c(setting, place)"
-                 " WHERE (s.setrole = 0 OR r.oid IS NOT NULL) AND (s.setdatabase = 0"
-                 " OR d.datallowconn AND NOT d.datistemplate)"
-                 " ORDER BY s.setrole, s.setdatabase, c.place"));
+      QueryTexts(
+          session,
+          fmt::format("SELECT r.rolname, d.datname, pg_catalog.split_part(c.setting, '=', 1),"
+                      " pg_catalog.substr(c.setting, pg_catalog.strpos(c.setting, '=') + 1)"
+                      " FROM pg_catalog.pg_db_role_setting s"
+                      " LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole"
+                      " LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase,"
+                      " LATERAL pg_catalog.unnest(s.setconfig) WITH ORDINALITY c(setting, place)"
+                      " WHERE (s.setrole = 0 OR r.oid IS NOT NULL) AND (s.setdatabase = 0"
+                      " OR d.datallowconn AND NOT d.datistemplate{})"
+                      " ORDER BY s.setrole, s.setdatabase, c.place",
+                      only.empty() ? "" : " AND d.datname = " + Literal(only))));
   for (const TextRow& row : rows) {
     const std::string database = row[1] ? QuoteIdentifier(*row[1]) : "";
     std::string whose = "ROLE " + (row[0] ? QuoteIdentifier(*row[0]) : "ALL");
@@ -729,14 +754,4 @@ Status DumpSettings(session::Session* session, DumpTarget* target) {
   return Status();
 }
 
-Result<std::string> DatabaseOptionsText(session::Session* session, const std::string& database) {
-  CELLAR_TRY_ASSIGN(
-      const std::vector<TextRow> rows,
-      QueryTexts(session, fmt::format("SELECT pg_catalog.array_to_string(options, E'\\n')"
-                                      " FROM pg_catalog.cellar_usage WHERE state = 'living'"
-                                      " AND kind = 'database' AND object = {}",
-                                      Literal("/" + database))));
-  return rows.empty() ? std::string() : OptionsText(Lines(rows[0][0]));
-}
-
-}  // namespace cellar::cli
+}  // namespace cellar::dump

@@ -9,7 +9,7 @@
 #include "cellar/base/status.h"
 #include "cellar/session/session.h"
 
-namespace cellar::cli {
+namespace cellar::dump {
 
 // Where the statements go, in order. One thread at a time.
 class DumpTarget {
@@ -27,20 +27,21 @@ struct DumpContents {
   std::string table;  // "schema.name" as SQL writes it, or a name in public; empty: all there is
   bool schema = true, data = true;
   bool owners = true, privileges = true;
-  bool csv = false;  // rows as CSV with a header line, which the COPY statement does not say
+  bool roles = false;     // before all else, as DumpRoles
+  bool database = false;  // after all else, what the database itself has, named: its owner,
+                          // comment, privileges and options
+  bool csv = false;       // rows as CSV with a header line, which the COPY statement does not say
 };
 
 // Of the database that the session is in, as it is at one moment: the session must be new, and is
-// good for nothing afterwards. Roles are not part of it, and of one table neither are its schema
+// good for nothing afterwards. Of one table neither are its schema
 // and the types and collations of its columns. Errors: 42P01 for a table that is not
 // there; the target's.
 Status DumpDatabase(session::Session* session, const DumpContents& contents, DumpTarget* target);
 // Roles with their passwords' verifiers and memberships; for a superuser.
 Status DumpRoles(session::Session* session, DumpTarget* target);
-// ALTER ROLE .. SET, ALTER ROLE .. IN DATABASE .. SET and ALTER DATABASE .. SET of all roles and of
-// databases that can be connected to; for a superuser.
-Status DumpSettings(session::Session* session, DumpTarget* target);
-// The options that the database itself has: "row_quota = '5'"; empty: none.
-Result<std::string> DatabaseOptionsText(session::Session* session, const std::string& database);
+// ALTER ROLE .. SET, ALTER ROLE .. IN DATABASE .. SET and ALTER DATABASE .. SET of all roles, and
+// of all databases that can be connected to, or of this one; for a superuser.
+Status DumpSettings(session::Session* session, const std::string& database, DumpTarget* target);
 
-}  // namespace cellar::cli
+}  // namespace cellar::dump
