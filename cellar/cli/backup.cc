@@ -11,6 +11,7 @@
 #include "cellar/cli/commands.h"
 #include "cellar/cli/error_text.h"
 #include "cellar/cli/result_printer.h"
+#include "cellar/store/database_backup.h"
 
 namespace cellar::cli {
 namespace {
@@ -78,14 +79,25 @@ Status Create(const BackupCommand& command, std::string* report) {
   } else {
     store::StoreOptions store = command.store;
     store.create_if_missing = false;
-    CELLAR_TRY_ASSIGN(const std::unique_ptr<kv::Engine> engine, store::OpenEngine(store));
+    store.run_jobs = false;
     Progress progress(command, "copied", "of at most");
     kv::BackupOptions options;
     options.directory = command.directory;
     options.keep = command.keep;
     options.progress = progress.Hook();
-    CELLAR_TRY_ASSIGN(info, engine->Backup(options));
-    CELLAR_TRY(engine->Close());
+    if (command.database.empty()) {
+      CELLAR_TRY_ASSIGN(const std::unique_ptr<kv::Engine> engine, store::OpenEngine(store));
+      CELLAR_TRY_ASSIGN(info, engine->Backup(options));
+      CELLAR_TRY(engine->Close());
+    } else {
+      CELLAR_TRY_ASSIGN(const std::unique_ptr<session::Database> database,
+                        store::OpenDatabase(store));
+      CELLAR_TRY_ASSIGN(
+          info, store::BackupDatabase(database.get(), store.directory,
+                                      session::SessionOptions().user, command.database, options));
+      database->BeginShutdown();
+      CELLAR_TRY(database->engine()->Close());
+    }
   }
   *report =
       fmt::format("backup {} in \"{}\": {} files, {}, of which {} are new; {:.2f} s\n", info.number,

@@ -10,7 +10,7 @@ namespace cellar::cli {
 // one transaction; a database that was made for it goes again when that fails. Errors: 3D000,
 // 42P01 for what the backup does not have; 42P04, 42P07 for what the store has already.
 Status RestoreInto(const BackupCommand& command);
-// BACKUP STORE; only numbers, files and bytes are told.
+// BACKUP STORE or DATABASE; only numbers, files and bytes are told.
 Result<kv::BackupInfo> BackupByServer(const BackupCommand& command);
 
 }  // namespace cellar::cli

@@ -46,7 +46,7 @@ int RunKeys(const store::StoreOptions& store, const std::string& table, uint64_t
 struct BackupCommand {
   store::StoreOptions store;  // create: of which; restore: into which
   std::string url;            // the store of this server instead
-  std::string database, as;   // restore: this one alone, under another name
+  std::string database, as;   // this one alone; restore: under another name
   std::string table;          // restore: this one alone: database.schema.table
   std::string directory;      // of the backups
   uint32_t number = 0;        // 0: the newest; verify: all

@@ -240,6 +240,7 @@ struct BackupCommands {
     CLI::App* create = Sub(backup, "create", "add a backup; writers may go on", &RunBackupCreate);
     AddStoreOrUrl(create);
     create->add_option("--to", options.directory, "directory of this store's backups")->required();
+    create->add_option("--database", options.database, "only this database");
     create->add_option("--keep", options.keep, "afterwards, remove all but this many")
         ->check(CLI::PositiveNumber);
     AddProgress(create);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "cellar/base/cancel.h"
@@ -24,6 +25,9 @@ struct BackupOptions {
   // Told now and then, by one thread at a time; empty: nobody is.
   std::function<void(const BackupProgress&)> progress;
   const CancelToken* cancel = nullptr;  // borrowed; polled about every 4 MiB
+  // For a store that was built to be backed up, in the directory itself, which the caller holds: of
+  // what store the backup says it is.
+  std::optional<std::array<uint8_t, 16>> as_store;
 };
 // Errors of making one; earlier backups are as they were, and what was begun is cleared away, at
 // the latest by the next one: kInvalid 55000 for a directory that holds something else, or another

@@ -1,10 +1,11 @@
-// BACKUP STORE.
+// BACKUP STORE and BACKUP DATABASE.
 #include "cellar/kv/backup.h"
 
 #include <charconv>
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/kv/engine.h"
+#include "cellar/session/ddl.h"
 #include "cellar/session/session_internal.h"
 
 namespace cellar::session {
@@ -34,26 +35,34 @@ Status ReadOptions(const ast::OwnStmt& statement, kv::BackupOptions* options) {
 
 }  // namespace
 
+void SetDatabaseBackup(Database* database, DatabaseBackup make) {
+  database->impl()->database_backup = std::move(make);
+}
+
 Status Session::Impl::RunBackup(const ast::OwnStmt& statement, Portal* portal) {
   if (!IsSuperuser()) {
     return SqlError(Code::kInvalid, sqlstate::kInsufficientPrivilege,
                     "must be superuser to make backups");
   }
-  if (!statement.object.parts.empty()) {
-    return UnsupportedError("a backup holds the whole store")
-        .WithHint(
-            "BACKUP STORE, and `cellar backup restore --database`, which takes one out of "
-            "it; or `cellar dump --database`.");
-  }
+  const bool whole = statement.object.parts.empty();
   if (in_block) {
     return SqlError(Code::kInvalid, sqlstate::kActiveSqlTransaction,
-                    "BACKUP STORE cannot run inside a transaction block");
+                    "BACKUP {} cannot run inside a transaction block",
+                    whole ? "STORE" : "DATABASE");
   }
   kv::BackupOptions options;
   CELLAR_TRY(ReadOptions(statement, &options));
   CELLAR_TRY_ASSIGN(options.directory, db->files.Directory(statement.path));
   options.cancel = &cancel;
-  CELLAR_TRY_ASSIGN(const kv::BackupInfo info, db->engine->Backup(options));
+  kv::BackupInfo info;
+  if (whole) {
+    CELLAR_TRY_ASSIGN(info, db->engine->Backup(options));
+  } else if (!db->database_backup) {
+    return UnsupportedError("this store does not make backups of one database");
+  } else {
+    CELLAR_TRY_ASSIGN(info, db->database_backup(Roles().NameOf(user_oid),
+                                                JoinNames(statement.object.parts, "."), options));
+  }
   portal->columns = ColumnsOf(statement);
   std::vector<Type> types;
   for (const ResultColumn& column : portal->columns) types.push_back(column.type);

@@ -21,6 +21,7 @@
 #include "cellar/kv/engine.h"
 #include "cellar/session/acl.h"
 #include "cellar/session/collector.h"
+#include "cellar/session/database_backup.h"
 #include "cellar/session/quotas.h"
 #include "cellar/session/read_counts.h"
 #include "cellar/session/roles.h"
@@ -122,7 +123,8 @@ struct Database::Impl {
   std::unique_ptr<SequenceCache> sequences;
   std::unique_ptr<RoleStore> roles;
   std::unique_ptr<Quotas> quotas;
-  ServerFiles files;  // set before there are sessions
+  ServerFiles files;               // set before there are sessions
+  DatabaseBackup database_backup;  // so is this
   NotificationHub notifications;
   std::atomic<bool> shutting_down{false};
   std::atomic<uint64_t> retries{0};

@@ -7,7 +7,9 @@
 #include "cellar/base/memory_account.h"
 #include "cellar/engines/rocksdb/rocks_backup.h"
 #include "cellar/engines/rocksdb/rocks_engine.h"
+#include "cellar/session/database_backup.h"
 #include "cellar/session/page_cache.h"
+#include "cellar/store/database_backup.h"
 
 namespace cellar::store {
 namespace {
@@ -62,6 +64,13 @@ Result<std::unique_ptr<session::Database>> OpenDatabase(const StoreOptions& opti
   }
   Result<std::unique_ptr<session::Database>> opened =
       session::Database::Open(std::move(engine), database);
+  if (opened.ok() && !database.read_only) {
+    session::SetDatabaseBackup(opened->get(), [from = opened->get(), store = options.directory](
+                                                  const std::string& user, const std::string& name,
+                                                  const kv::BackupOptions& backup) {
+      return BackupDatabase(from, store, user, name, backup);
+    });
+  }
   if (opened.ok() && options.cache_bytes != 0) {
     session::LimitPageCache(opened->get(), options.cache_bytes / 2);
   }

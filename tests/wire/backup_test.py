@@ -245,7 +245,9 @@ class Served(Folder):
                               (f"BACKUP STORE TO '{self.store}/x'", "no directory that the server"),
                               (f"BACKUP STORE TO '{self.to}' WITH (kept = 1)", "unrecognized"),
                               (f"BACKUP STORE TO '{self.to}' WITH (keep = 0)", "must be a number"),
-                              (f"BACKUP DATABASE x TO '{self.to}'", "whole store")):
+                              (f"BEGIN; BACKUP DATABASE cellar TO '{self.to}'", "transaction block"),
+                              (f"BACKUP DATABASE cellar TO '{self.to}'", "another store or database"),
+                              (f"BACKUP DATABASE x TO '{self.to}x'", '"x" does not exist')):
                 self.assertIn(text, server.psql(bad, check=False))
             self.assertRegex(server.psql(f"BACKUP STORE TO '{self.to}' WITH (keep = 99)"),
                              r"^\d+\|\d+\|\d+\|\d+\n")
@@ -259,6 +261,93 @@ class Served(Folder):
                     store).split()
                 self.assertEqual(int(rows), 50 * int(steps))
             shutil.rmtree(store)
+
+    def test_one_database_alone(self):
+        self.sql("CREATE ROLE keeper; CREATE ROLE guest; CREATE DATABASE shop; CREATE DATABASE other")
+        self.sql("ALTER DATABASE shop OWNER TO keeper; COMMENT ON DATABASE shop IS 'it''s one';"
+                 "GRANT CREATE ON DATABASE shop TO guest; ALTER DATABASE shop SET (row_quota = 500000);"
+                 "ALTER ROLE keeper IN DATABASE shop SET work_mem TO '12MB';"
+                 "ALTER ROLE keeper IN DATABASE other SET work_mem TO '13MB';"
+                 "ALTER DATABASE shop SET default_transaction_read_only TO off")
+        self.sql(SETUP, database="shop")
+        self.sql("CREATE TABLE leave (a int)", database="other")
+        for layout in ("row", "pages"):
+            self.sql(f"CREATE TABLE big_{layout} (i bigint PRIMARY KEY, t text) WITH (layout = {layout});"
+                     f"INSERT INTO big_{layout} SELECT i, md5(i::text) FROM generate_series(1, 5000) i;"
+                     f"CREATE INDEX ON big_{layout} (t); ALTER TABLE big_{layout} OWNER TO keeper",
+                     database="shop")
+        big = ("SELECT count(*), sum(i), md5(string_agg(t, '' ORDER BY i)), sum((t >= '8')::int) FROM big_row;"
+               "SELECT count(*), sum(i), md5(string_agg(t, '' ORDER BY i)), sum((t >= '8')::int) FROM big_pages;"
+               "SELECT tableowner FROM pg_tables WHERE tablename LIKE 'big%';"
+               "SELECT defaclobjtype, defaclacl FROM pg_default_acl ORDER BY 1, 2;"
+               "SELECT pg_get_userbyid(datdba), datacl,"
+               " shobj_description(oid, 'pg_database')"
+               " FROM pg_database WHERE datname = 'shop';"
+               "SELECT setrole::regrole, setconfig FROM pg_db_role_setting ORDER BY 1;")
+        rows = self.content(self.store, "shop")
+        state = self.sql(big, database="shop").replace("keeper,{work_mem=13MB}\n", "")
+        dump = self.cellar("dump", "--store", self.store, "--database", "shop")
+        self.assertIn("backup 1 in", self.create("--database", "shop"))
+        # By the server, beside a writer that adds to two tables at once.
+        self.to = self.path("allowed", "shop")
+        os.mkdir(self.path("allowed"))
+        with Server("--copy-directory", self.path("allowed"), store=self.store) as server:
+            stop = threading.Event()
+
+            def write():
+                step = 0
+                while not stop.is_set():
+                    step += 1
+                    server.psql(f"BEGIN; INSERT INTO grouped VALUES ({1000 + step}, 'x', 1, 1);"
+                                f"INSERT INTO sharded VALUES ({1000 + step}, 'x'); COMMIT",
+                                environment={"PGDATABASE": "shop"})
+
+            writer = threading.Thread(target=write)
+            writer.start()
+            for round_ in range(3):
+                time.sleep(0.2)
+                self.assertRegex(server.psql(f"BACKUP DATABASE shop TO '{self.to}' WITH (keep = 2)"),
+                                 r"^\d+\|\d+\|\d+\|\d+\n")
+            self.cellar("backup", "create", "--url", server.url, "--database", "shop", "--to", self.to)
+            stop.set()
+            writer.join()
+            for bad, text in ((f"BACKUP DATABASE other TO '{self.to}'", "another store or database"),
+                              (f"BACKUP STORE TO '{self.to}'", "another store or database"),
+                              (f"BACKUP DATABASE shop TO '{self.to}x/y'", "could not open directory"),
+                              (f"BACKUP DATABASE shop TO '{self.folder}/no'", "no directory that the server"),
+                              (f"SET ROLE guest; BACKUP DATABASE shop TO '{self.to}'", "must be superuser"),
+                              (f"SET statement_timeout = 60; BACKUP DATABASE shop TO '{self.to}'",
+                               "statement timeout")):
+                self.assertIn(text, server.psql(bad, check=False))
+        self.assertFalse(os.path.exists(self.path("allowed", "shop", "building")))
+        self.assertEqual([row["backup"] for row in self.backups()], [2, 3, 4])
+        self.cellar("backup", "verify", "--from", self.to)
+        last = self.path("last")
+        self.restore(last)
+        self.check(last)
+        counts = self.sql("SELECT count(*) FROM grouped; SELECT count(*) FROM sharded", last, "shop").split()
+        self.assertEqual(counts[0], counts[1])
+        self.assertGreater(int(counts[0]), 100)
+        # The first one, made without a server.
+        self.to = self.path("backups")
+        again = self.path("again")
+        self.restore(again)
+        self.check(again)
+        self.assertEqual(self.content(again, "shop"), rows)
+        self.assertEqual(self.cellar("dump", "--store", again, "--database", "shop"), dump)
+        self.assertEqual(self.sql(big, again, "shop"), state)
+        self.assertEqual(self.sql("SELECT datname FROM pg_database WHERE NOT datistemplate ORDER BY 1",
+                                  again), "cellar\npostgres\nshop\n")
+        self.assertIn("another store or database", self.cellar(
+            "backup", "create", "--store", self.store, "--to", self.to, code=1))
+        self.cellar("backup", "restore", "--from", self.to, "--database", "shop", "--as", "twice",
+                    "--store", again)
+        self.assertEqual(self.content(again, "twice"), rows)
+        # What an interrupted one has left goes.
+        os.mkdir(self.path("backups", "building"))
+        self.assertIn("backup 2 in", self.create("--database", "shop", "--keep", "1"))
+        self.assertFalse(os.path.exists(self.path("backups", "building")))
+        self.assertEqual([row["backup"] for row in self.backups()], [2])
 
     def test_one_database_or_table(self):
         self.sql("CREATE DATABASE shop")

@@ -29,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kBackupMarkerFile = "CELLAR_BACKUPS";
+constexpr std::string_view kBuildingDirectory = "building";
 constexpr std::string_view kBackupMarkerText = "Cellar backups, format ";
 constexpr uint32_t kBackupFormatVersion = 1;
 constexpr std::string_view kNoteTitle = "cellar backup ";
@@ -280,12 +281,7 @@ bool IsWithin(const fs::path& inner, const fs::path& outer) {
   return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
 }
 
-// Makes the directory if need be, and refuses one that is something else.
-Status PrepareBackups(const std::string& directory, const std::string& store) {
-  if (directory.empty()) {
-    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
-                    "the directory of the backup has no name");
-  }
+Status CheckIsApart(const std::string& directory, const std::string& store) {
   CELLAR_TRY_ASSIGN(const fs::path to, Canonical(directory));
   CELLAR_TRY_ASSIGN(const fs::path from, Canonical(store));
   if (IsWithin(to, from) || IsWithin(from, to)) {
@@ -293,6 +289,16 @@ Status PrepareBackups(const std::string& directory, const std::string& store) {
                     "the backup's directory and the store's lie in each other")
         .WithHint("Keep backups apart from the store, best on another disk.");
   }
+  return {};
+}
+
+// Makes the directory if need be, and refuses one that is something else, or lies with the store.
+Status PrepareBackups(const std::string& directory, const std::string& store) {
+  if (directory.empty()) {
+    return SqlError(Code::kInvalid, sqlstate::kInvalidParameterValue,
+                    "the directory of the backup has no name");
+  }
+  CELLAR_TRY(CheckIsApart(directory, store));
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return IoError(fmt::format("could not make directory \"{}\"", directory), errno);
   }
@@ -323,6 +329,14 @@ Result<std::unique_ptr<DirectoryLock>> LockBackups(const std::string& directory)
   return SqlError(Code::kUnavailable, sqlstate::kObjectInUse,
                   "another process changes the backups in \"{}\"", directory)
       .WithDetail(std::string(lock.status().detail()));
+}
+
+// What a backup that was interrupted has left of the store that it built.
+Status ClearBuilding(const std::string& directory) {
+  std::error_code error;
+  fs::remove_all(fmt::format("{}/{}", directory, kBuildingDirectory), error);
+  if (!error) return {};
+  return IoError(fmt::format("could not clear \"{}\"", directory), error.value());
 }
 
 rocksdb::BackupEngineOptions EngineOptions(const std::string& directory, rocksdb::Env* env) {
@@ -443,14 +457,14 @@ Result<rocksdb::BackupInfo> FindBackup(const Reader& reader, const std::string& 
 // Only backups of one store lie in a directory: retention counts them, and copies of a store that
 // have gone different ways are not to be mixed up.
 Status CheckStore(const std::vector<kv::BackupInfo>& backups, const std::string& directory,
-                  const kv::StoreHeader& header) {
+                  const std::array<uint8_t, 16>& store_id) {
   for (const kv::BackupInfo& info : backups) {
-    if (info.damaged || info.store_id == header.store_id) continue;
+    if (info.damaged || info.store_id == store_id) continue;
     return SqlError(Code::kInvalid, sqlstate::kObjectNotInPrerequisiteState,
-                    "directory \"{}\" holds backups of another store", directory)
+                    "directory \"{}\" holds backups of another store or database", directory)
         .WithHint(
-            "A restored store is another one than its origin: give it a directory of its "
-            "own.");
+            "A restored store is another one than its origin, and so is each database that is "
+            "backed up alone: give it a directory of its own.");
   }
   return {};
 }
@@ -550,17 +564,44 @@ Result<BackupNote> ParseBackupNote(std::string_view text) {
 
 // ---- making one ----
 
+Result<std::unique_ptr<BackupYard>> BackupYard::Open(const std::string& directory,
+                                                     const std::string& source,
+                                                     const std::array<uint8_t, 16>& store_id) {
+  CELLAR_TRY(PrepareBackups(directory, source));
+  CELLAR_TRY_ASSIGN(std::unique_ptr<DirectoryLock> lock, LockBackups(directory));
+  CELLAR_TRY(ClearBuilding(directory));
+  CELLAR_TRY_ASSIGN(const View view, ViewBackups(directory, {}));
+  CELLAR_TRY_ASSIGN(const std::unique_ptr<rocksdb::BackupEngine> engine,
+                    OpenWriter(directory, view.env.get()));
+  CELLAR_TRY(CheckStore(Describe(*engine, view.damaged), directory, store_id));
+  return std::make_unique<BackupYard>(fmt::format("{}/{}", directory, kBuildingDirectory),
+                                      std::move(lock));
+}
+
+BackupYard::BackupYard(std::string store, std::unique_ptr<DirectoryLock> lock)
+    : store_(std::move(store)), lock_(std::move(lock)) {}
+
+BackupYard::~BackupYard() {
+  std::error_code error;  // what is left goes with the next backup
+  fs::remove_all(store_, error);
+}
+
 Result<kv::BackupInfo> AddBackup(const BackupSource& source, const kv::BackupOptions& options) {
-  CELLAR_TRY(PrepareBackups(options.directory, source.directory));
-  CELLAR_TRY_ASSIGN(const std::unique_ptr<DirectoryLock> lock, LockBackups(options.directory));
+  std::unique_ptr<DirectoryLock> lock;
+  if (!options.as_store) {
+    CELLAR_TRY(PrepareBackups(options.directory, source.directory));
+    CELLAR_TRY_ASSIGN(lock, LockBackups(options.directory));
+    CELLAR_TRY(ClearBuilding(options.directory));
+  }
   CELLAR_TRY_ASSIGN(const View view, ViewBackups(options.directory, source.fault));
   CELLAR_TRY_ASSIGN(const std::unique_ptr<rocksdb::BackupEngine> engine,
                     OpenWriter(options.directory, view.env.get()));
-  CELLAR_TRY(CheckStore(Describe(*engine, view.damaged), options.directory, source.header));
-  source.prepare();
-
   BackupNote note;
   note.store = source.header;
+  if (options.as_store) note.store.store_id = *options.as_store;
+  CELLAR_TRY(CheckStore(Describe(*engine, view.damaged), options.directory, note.store.store_id));
+  source.prepare();
+
   note.change = source.db->GetLatestSequenceNumber();
   note.unix_seconds = static_cast<int64_t>(std::time(nullptr));
   note.program = CELLAR_VERSION;
@@ -623,6 +664,7 @@ Result<std::vector<uint32_t>> PruneBackups(const std::string& directory, uint32_
                     "at least one backup is to be kept");
   }
   CELLAR_TRY_ASSIGN(const std::unique_ptr<DirectoryLock> lock, LockBackups(directory));
+  CELLAR_TRY(ClearBuilding(directory));
   CELLAR_TRY_ASSIGN(const View view, ViewBackups(directory, {}));
   CELLAR_TRY_ASSIGN(const std::unique_ptr<rocksdb::BackupEngine> engine,
                     OpenWriter(directory, view.env.get()));

@@ -2,6 +2,7 @@
 // specified in docs/formats/backup.md; see docs/decisions/0033-backups.md.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -18,6 +19,8 @@ class DB;
 }
 
 namespace cellar::engines {
+
+class DirectoryLock;
 
 // What a backup says of itself beside RocksDB's list of its files.
 struct BackupNote {
@@ -41,6 +44,27 @@ struct BackupSource {
 };
 // Errors: as kv::BackupOptions says.
 Result<kv::BackupInfo> AddBackup(const BackupSource& source, const kv::BackupOptions& options);
+
+// Where a store can be built that is to be backed up into the directory in which it lies: for
+// backups that are not of a whole store. While it lives nobody else changes the backups. For one
+// thread at a time.
+class BackupYard {
+ public:
+  // `directory`: as kv::BackupOptions says. `source`: the store that it must lie apart from.
+  // `store_id`: of what store its backups say they are; other ones are refused. Errors: as
+  // kv::BackupOptions says.
+  static Result<std::unique_ptr<BackupYard>> Open(const std::string& directory,
+                                                  const std::string& source,
+                                                  const std::array<uint8_t, 16>& store_id);
+  BackupYard(std::string store, std::unique_ptr<DirectoryLock> lock);
+  ~BackupYard();  // what was built must be closed; it is removed
+
+  const std::string& store() const { return store_; }  // a directory that does not exist yet
+
+ private:
+  const std::string store_;
+  const std::unique_ptr<DirectoryLock> lock_;
+};
 
 // All of the functions below: 58P01 for a directory that is not there, 55000 for one that holds no
 // backups, kUnsupported for a newer format, 42501 and 58030 for what cannot be read.
