@@ -79,6 +79,14 @@ std::string ListText(std::string_view list) {
   return out;
 }
 
+// Of a table's options: what could refuse the rows that it has.
+bool IsLimit(std::string_view option) {
+  for (const std::string_view name : {"row_quota=", "byte_quota=", "read_rate=", "write_rate="}) {
+    if (option.starts_with(name)) return true;
+  }
+  return false;
+}
+
 // Hands the lines of COPY TO to a target.
 class CopySink : public session::DiscardingSink {
  public:
@@ -141,6 +149,7 @@ class Dumper {
       if (whole()) CELLAR_TRY(MakeViews());
       for (const Table& table : tables_) CELLAR_TRY(Comment(table));
       if (contents_.privileges) CELLAR_TRY(GrantAll());
+      for (const std::string& limit : limits_) CELLAR_TRY(Put(limit));
       if (contents_.database) CELLAR_TRY(AlterDatabase());
     }
     return Status();
@@ -289,7 +298,7 @@ class Dumper {
       CELLAR_TRY(Put("CREATE SCHEMA " + name));
       const std::string options = OptionsText(Lines(row[3]));
       if (!options.empty()) {
-        CELLAR_TRY(Put(fmt::format("ALTER SCHEMA {} SET ({})", name, options)));
+        limits_.push_back(fmt::format("ALTER SCHEMA {} SET ({})", name, options));
       }
       CELLAR_TRY(Owner("SCHEMA", name, Text(row[1])));
       CELLAR_TRY(CommentOn("SCHEMA " + name, Text(row[2])));
@@ -421,9 +430,15 @@ class Dumper {
                       Query(fmt::format("SELECT pg_catalog.array_to_string(c.reloptions, E'\\n')"
                                         " FROM pg_catalog.pg_class c WHERE c.oid = {}",
                                         table.oid)));
-    std::vector<std::string> options = Lines(about[0][0]);
+    std::vector<std::string> options, limits;
     bool has_layout = false;
-    for (const std::string& option : options) has_layout |= option.starts_with("layout=");
+    for (const std::string& option : Lines(about[0][0])) {
+      has_layout |= option.starts_with("layout=");
+      (IsLimit(option) ? limits : options).push_back(option);
+    }
+    if (!limits.empty()) {
+      limits_.push_back(fmt::format("ALTER TABLE {} SET ({})", table.name, OptionsText(limits)));
+    }
     if (!has_layout) options.push_back("layout=pages");
     CELLAR_TRY(Put(
         fmt::format("CREATE TABLE {} ({}\n) WITH ({})", table.name, body, OptionsText(options))));
@@ -666,7 +681,8 @@ class Dumper {
   session::Session* const session_;
   const DumpContents& contents_;
   DumpTarget* const target_;
-  std::string only_;  // the oid of the one table
+  std::string only_;                 // the oid of the one table
+  std::vector<std::string> limits_;  // statements for when all rows are there
   std::vector<Sequence> sequences_;
   std::vector<Table> tables_;
 };

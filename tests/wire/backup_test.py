@@ -21,7 +21,7 @@ LONG = os.environ.get("CELLAR_BACKUP_TEST") == "long"
 
 SETUP = r"""
 CREATE ROLE reader;
-CREATE SCHEMA s2 WITH (row_quota = 100000);
+CREATE SCHEMA s2 WITH (row_quota = 100000, byte_quota = 1000000000);
 CREATE TYPE mood AS ENUM ('sad', 'it''s', 'happy');
 CREATE SEQUENCE sq INCREMENT 5 MINVALUE 3 MAXVALUE 1000 START 8 CYCLE;
 CREATE TABLE mix (
@@ -59,8 +59,14 @@ INSERT INTO s2.cells VALUES (1, 'x', NULL), (2, NULL, '\.');
 INSERT INTO grouped SELECT i, 'w' || i, i, i * 2 FROM generate_series(1, 100) i;
 INSERT INTO sharded SELECT i, 's' || i FROM generate_series(1, 100) i;
 SELECT nextval('sq'), nextval('sq');
+CREATE TABLE s2.full_up (i int PRIMARY KEY, t text) WITH (priority = 2);
+INSERT INTO s2.full_up SELECT i, 'x' FROM generate_series(1, 2000) i;
+CREATE INDEX ON s2.full_up (t);
+ALTER TABLE s2.full_up SET (row_quota = 10, write_rate = 20);
+ALTER SCHEMA s2 SET (row_quota = 100);
 """
-TABLES = ["mix", "s2.child", "s2.cells", "grouped", "sharded", "plain", "z_first", "a_second"]
+TABLES = ["mix", "s2.child", "s2.cells", "grouped", "sharded", "plain", "z_first", "a_second",
+          "s2.full_up"]
 
 
 class Folder(unittest.TestCase):
@@ -415,7 +421,8 @@ class Dumps(Folder):
                      """ALTER ROLE reader SET search_path TO 's2', '$user', 'Odd, " one', ''""",
                      r"ALTER ROLE cellar IN DATABASE shop SET application_name TO E'it''s \\ one=1'",
                      "ALTER DATABASE shop SET search_path TO 'public', '', 's2'",
-                     "GRANT UPDATE (t) ON TABLE public.mix TO reader", "row_quota = '100000'",
+                     "GRANT UPDATE (t) ON TABLE public.mix TO reader", "row_quota = '100', byte_quota = '1000000000'",
+                     "ALTER TABLE s2.full_up SET (row_quota = '10', write_rate = '20')",
                      "ALTER DATABASE shop SET (row_quota = '50000')"):
             self.assertIn(part, text)
         # psql loads it too, one database into another.
