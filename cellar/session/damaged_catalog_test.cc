@@ -212,7 +212,7 @@ TEST_F(DamagedCatalogTest, ATypeASequenceAView) {
   ExpectOthersGoOn();
   ExpectFoundAndLeftAlone();
 
-  Open(records_);
+  ASSERT_TRUE(Open(records_).ok());
   Damage("seq");
   ExpectUnreadable("select nextval('seq')");
   ExpectUnreadable("insert into numbered (v) values (1)");
@@ -221,7 +221,7 @@ TEST_F(DamagedCatalogTest, ATypeASequenceAView) {
   ExpectOthersGoOn();
   ExpectFoundAndLeftAlone();
 
-  Open(records_);
+  ASSERT_TRUE(Open(records_).ok());
   Damage("v");
   ExpectUnreadable("select * from v");
   ExpectUnreadable("create or replace view v as select 1");
@@ -241,7 +241,7 @@ TEST_F(DamagedCatalogTest, ARole) {
     ++found;
   }
   ASSERT_EQ(found, 1u);
-  Open(damaged);
+  ASSERT_TRUE(Open(damaged).ok());
   for (const char* text : {"drop role carol", "drop role if exists carol", "create role carol",
                            "alter role carol login", "grant select on good to carol",
                            "set role carol", "alter table good owner to carol"}) {
@@ -265,7 +265,7 @@ TEST_F(DamagedCatalogTest, ItsDatabaseAndSchemaAreNotDropped) {
   id_ = table->id.value;
   Records damaged = records_;
   damaged[codec::DescriptorKey(id_)] = "";
-  Open(damaged);
+  ASSERT_TRUE(Open(damaged).ok());
   ExpectUnreadable("drop schema holder");
   ExpectUnreadable("drop schema holder cascade");
   ExpectOthersGoOn();
@@ -282,7 +282,7 @@ TEST_F(DamagedCatalogTest, TheCollectorLeavesItAlone) {
   records_ = Dump();
   Records damaged = records_;
   damaged[codec::DescriptorKey(id_)] = "garbage";
-  Open(damaged);
+  ASSERT_TRUE(Open(damaged).ok());
   const std::string data = codec::TablePrefix(catalog::TableId{id_});
   const auto stored = [&] {
     size_t count = 0;
@@ -303,7 +303,7 @@ TEST_F(DamagedCatalogTest, ACountThatDoesNotReadIsCountedAnew) {
   ASSERT_TRUE(records_.contains(key));
   Records damaged = records_;
   damaged[key] = "xyz";
-  Open(damaged);
+  ASSERT_TRUE(Open(damaged).ok());
   ExpectOthersGoOn();
   EXPECT_THAT(Check(), Contains(HasSubstr("its count is damaged")));
   EXPECT_THAT(Run("check table t"), Contains(HasSubstr("its count is damaged")));
@@ -321,7 +321,7 @@ TEST_F(DamagedCatalogTest, TheClockGoesOnFromTheLatestDrop) {
   const int64_t before = when();
   Records damaged = Dump();
   damaged[codec::SystemKey("clock")] = "garbage";
-  Open(damaged);
+  ASSERT_TRUE(Open(damaged).ok());
   EXPECT_EQ(when(), before);
   EXPECT_GE(database_->impl()->clock->Ticks(), before);
   ASSERT_TRUE(database_->impl()->collector->Step().ok());
