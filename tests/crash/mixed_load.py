@@ -189,6 +189,7 @@ class Book:
         self.owner = owner
         self.state = {}       # key -> value, acknowledged
         self.pending = None   # key -> value or None: in flight, all or nothing
+        self.touched = set()  # keys that a transaction has named, whatever became of it
         self.acknowledged = self.refused = 0
         self.errors = {}      # SQLSTATE -> how often
         self.next = 1
@@ -196,6 +197,7 @@ class Book:
     def settle(self, error):
         """The answer to what is pending."""
         changes, self.pending = self.pending, None
+        self.touched.update(changes)
         if error is None:
             self.acknowledged += 1
             for key, value in changes.items():
