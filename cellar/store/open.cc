@@ -2,6 +2,7 @@
 #include "cellar/store/open.h"
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "cellar/base/machine_memory.h"
 #include "cellar/base/memory_account.h"
@@ -31,7 +32,9 @@ Result<std::unique_ptr<kv::Engine>> OpenEngine(const StoreOptions& options) {
   }
   engines::RocksOptions rocks;
   if (options.backup) {
-    CELLAR_TRY_ASSIGN(rocks, engines::LocateBackup(options.directory, *options.backup));
+    // The table files of a backup are named by whole paths.
+    const std::string directory = std::filesystem::absolute(options.directory);
+    CELLAR_TRY_ASSIGN(rocks, engines::LocateBackup(directory, *options.backup));
   } else {
     rocks.directory = options.directory;
     rocks.create_if_missing = options.create_if_missing;

@@ -25,8 +25,9 @@ void LogGate::Leave(Side side) {
   changed_.notify_all();
 }
 
-void LogGate::Fail(Side side) {
+void LogGate::Fail(Side side, bool full) {
   std::unique_lock lock(mutex_);
+  if (!full) broken_.store(true, std::memory_order_release);
   if (failed_) return;
   failed_ = true;
   changed_.wait(lock, [&] { return inside_[1 - At(side)] == 0; });

@@ -26,10 +26,12 @@ class LogGate {
   // that is in a failing call too and so gives no further one. Then waits until a flush has begun
   // for every memtable that was sealed, a few seconds at most: RocksDB 7.8 forgets a flush that is
   // about to begin when the log fails, and Resume waits for it for ever.
-  void Fail(Side side);
+  // `full`: there is no room, and else it is broken.
+  void Fail(Side side, bool full = true);
   void Sealed();
   void FlushBegun();
   bool failed() const;
+  bool broken() const { return broken_.load(std::memory_order_acquire); }
   // A log holds back what it was told to append, or does not any more. While one does, nothing more
   // is to be written: it might come into a later log, and survive what is held.
   void Hold(const void* log);
@@ -55,6 +57,7 @@ class LogGate {
   std::set<const void*> holding_;
   std::atomic<bool> is_holding_{false};  // holding_ is not empty
   std::atomic<bool> pretended_{false};
+  std::atomic<bool> broken_{false};  // failed, and not for want of room
   bool flush_expected_ = false;
   bool failed_ = false;
 };

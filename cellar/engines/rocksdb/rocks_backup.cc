@@ -794,6 +794,7 @@ Result<kv::BackupInfo> RestoreBackup(const RestoreRequest& request) {
   CELLAR_TRY_ASSIGN(Reader reader, OpenReader(request.from, env.get(), progress.Hook()));
   CELLAR_TRY_ASSIGN(const rocksdb::BackupInfo info,
                     FindBackup(reader, request.from, request.number));
+  CELLAR_TRY(CheckIsApart(request.from, request.directory));
   const bool made = ::access(request.directory.c_str(), F_OK) != 0;
   CELLAR_TRY(PrepareTarget(request.directory));
   std::unique_ptr<DirectoryLock> lock;

@@ -218,7 +218,7 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
     return Told(LogGate::Side::kSync, status.ok() ? call() : std::move(status));
   }
   IOStatus Told(LogGate::Side side, IOStatus status) {
-    if (!status.ok()) gate_->Fail(side);
+    if (!status.ok()) gate_->Fail(side, status.IsNoSpace());
     return status;
   }
   // What a failed append has written is taken back. The system's own place in the file may be

@@ -296,7 +296,12 @@ class RocksStorage : public kv::Storage {
     const rocksdb::Status status = read_only_
                                        ? rocksdb::DB::OpenForReadOnly(options_, directory_, &db)
                                        : rocksdb::DB::Open(options_, directory_, &db);
-    CELLAR_TRY(FromRocks(status, "could not open the store"));
+    if (Status opened = FromRocks(status, "could not open the store"); !opened.ok()) {
+      if (!IsDiskFull(status)) return opened;
+      return std::move(opened).WithHint(
+          "What the log holds becomes a file when the store is opened: free as much room, and "
+          "open it again.");
+    }
     db_.reset(db);
     opened_version_ = db_->GetLatestSequenceNumber();
     if (!read_only_) {
@@ -356,7 +361,10 @@ class RocksStorage : public kv::Storage {
       return {};
     }
     if (free >= UnwrittenBytes() + wanted && !WritesAreStopped()) return {};
-    if (free < UnwrittenBytes() + wanted && UnwrittenBytes() > margin_bytes_) {
+    // What does not fit is not begun: a flush that fails would keep out what makes room. What was
+    // deleted in memory takes none.
+    const bool fits = free >= UnwrittenBytes() || covered_->any();
+    if (free < UnwrittenBytes() + wanted && UnwrittenBytes() > margin_bytes_ && fits) {
       // Written to files it takes less room, and its log goes.
       bool begun;
       {
@@ -413,8 +421,8 @@ class RocksStorage : public kv::Storage {
         if (IsDiskFull(status)) full_->set(true);
       }
     }
-    // An append that has found the disk full may not have come to say so yet.
-    if (IsDiskFull(status) && !failed_) return Unknown(status, nullptr);
+    // An append that has found the disk full, or broken, may not have come to say so yet.
+    if (IsDiskFull(status) && !failed_ && !gate_.broken()) return Unknown(status, nullptr);
     return Unknown(status, failed);
   }
 
@@ -559,7 +567,7 @@ class RocksStorage : public kv::Storage {
   }
   // After a failure of the log, which is not used any more.
   Status LogHasFailed() const {
-    if (!failed_) return DiskFull(space_free_, UnwrittenBytes() + margin_bytes_);
+    if (!failed_ && !gate_.broken()) return DiskFull(space_free_, UnwrittenBytes() + margin_bytes_);
     return SqlError(Code::kUnavailable, sqlstate::kIoError, "{}", kCouldNotWrite);
   }
   // Bytes in memory that have no file but the log.
@@ -633,7 +641,7 @@ class RocksStorage : public kv::Storage {
   }
   // After a full disk: goes on if there is room.
   Status TryAgain(bool makes_room) {
-    if (failed_) return LogHasFailed();
+    if (failed_ || gate_.broken()) return LogHasFailed();
     const uint64_t needed = UnwrittenBytes() + margin_bytes_;
     if (makes_room) space_.GiveReserve();
     space_free_ = space_.FreeBytes(/*now=*/true);
