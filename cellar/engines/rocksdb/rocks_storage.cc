@@ -47,6 +47,7 @@ constexpr uint64_t kMaxSplitScanBytes = 64 << 20;
 constexpr size_t kDeletionWindow = 32 << 10;  // entries
 constexpr size_t kMinWriteBufferBytes = 4 << 20;
 constexpr uint64_t kMinMarginBytes = 2 << 20;
+constexpr size_t kSpillBuffers = 4;
 constexpr uint64_t kLittleInMemory = 4 << 20;  // a backup takes it from the log
 constexpr auto kLongestFlush = std::chrono::seconds(60);
 constexpr uint64_t kDiskParts = 32;  // of a small disk, a memtable takes one at most
@@ -60,6 +61,13 @@ size_t WriteBufferBytes(const RocksOptions& ours) {
   const uint64_t part = DiskSpace::TotalBytes(ours.directory) / kDiskParts;
   if (part >= ours.write_buffer_bytes) return ours.write_buffer_bytes;
   return std::min<size_t>(ours.write_buffer_bytes, std::max<size_t>(part, kMinWriteBufferBytes));
+}
+
+// On a small disk no transaction is to make the log large.
+size_t SpillBytes(const RocksOptions& ours) {
+  const size_t write_buffer = WriteBufferBytes(ours);
+  if (write_buffer == ours.write_buffer_bytes) return ours.spill_bytes;
+  return std::min(ours.spill_bytes, kSpillBuffers * write_buffer);
 }
 
 size_t DefaultCacheBytes() {
@@ -268,7 +276,7 @@ class RocksStorage : public kv::Storage {
   RocksStorage(const RocksOptions& ours, bool read_only)
       : directory_(ours.directory),
         spill_directory_(ours.directory + "/spill"),
-        spill_bytes_(ours.spill_bytes),
+        spill_bytes_(SpillBytes(ours)),
         read_only_(read_only),
         fault_(ours.fault),
         env_(ours.env != nullptr ? ours.env : MakePrivateEnv(ours.fault, &gate_)),
