@@ -1,5 +1,6 @@
 // For whoever keeps in memory what the store holds: that a commit has ended with an unknown outcome
-// (kCommitUnknown), until it is known.
+// (kCommitUnknown), until it is known, or has failed, after which the store may take for changed
+// what is not.
 #pragma once
 
 #include <atomic>

@@ -433,6 +433,12 @@ class FailingDisk : public Store {
     if (status.ok() && number % 3 == 0) told->unknown.insert(key);
     if (status.code() == Code::kCommitUnknown) told->unknown.insert(key);
   }
+  // The next number; *state stays empty if none is refused.
+  int WriteUntilRefused(Engine* engine, Told* told, std::string* state) {
+    int number = 0;
+    for (; number < 300 && state->empty(); ++number) Write(engine, number, told, state);
+    return number;
+  }
   void ExpectTold(Engine* engine, const Told& told, int call) {
     std::set<std::string> found;
     for (const auto& [key, value] : ScanAll(engine->Begin().get(), "k", "l")) found.insert(key);
@@ -498,8 +504,7 @@ TEST_F(FailingDisk, FullFromAnyCallOn) {
         continue;
       }
       Engine* engine = opened->get();
-      int number = 0;
-      for (; number < 300 && state.empty(); ++number) Write(engine, number, &told, &state);
+      int number = WriteUntilRefused(engine, &told, &state);
       if (!state.empty()) {
         ++met;
         EXPECT_TRUE(state == "53100" || state == "40003") << state;
@@ -541,8 +546,7 @@ TEST_F(FailingDisk, BrokenFromAnyCallOn) {
         continue;
       }
       Engine* engine = opened->get();
-      int number = 0;
-      for (; number < 300 && state.empty(); ++number) Write(engine, number, &told, &state);
+      int number = WriteUntilRefused(engine, &told, &state);
       if (!state.empty()) {
         ++met;
         for (int again = 0; again < 3; ++again, ++number) {
