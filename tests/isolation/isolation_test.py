@@ -65,27 +65,35 @@ class Target:
         """Of two names of a database the last counts."""
         return f"{self.conninfo} dbname={database}"
 
-    def statement(self, sql, check=True):
-        done = subprocess.run(["psql", "-X", "-q", "-d", self.to(self.maintenance), "-c", sql],
-                              env=self.environment, text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=KILL_SECONDS, check=False)
-        if check and done.returncode != 0:
-            raise RuntimeError(f"{sql}: {done.stdout}")
+    def statements(self, *sql):
+        """(whether the last one went well, what psql printed)."""
+        commands = [word for statement in sql for word in ("-c", statement)]
+        try:
+            done = subprocess.run(["psql", "-X", "-q", "-d", self.to(self.maintenance), *commands],
+                                  env=self.environment, text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=KILL_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            return False, f"psql was killed after {KILL_SECONDS} seconds\n"
+        return done.returncode == 0, done.stdout
 
     def answer(self, path, database):
         """What isolationtester prints for the specification."""
-        self.statement(f"DROP DATABASE IF EXISTS {database}", check=False)
-        self.statement(f"CREATE DATABASE {database}")
+        drop = f"DROP DATABASE IF EXISTS {database}"
+        made, output = self.statements(drop, f"CREATE DATABASE {database}")
+        if not made:
+            return f"there is no database: {output}"
         try:
             with open(path, encoding="utf-8") as spec:
                 done = subprocess.run([TESTER, self.to(database)], env=self.environment, text=True,
                                       stdin=spec, stdout=subprocess.PIPE, errors="replace",
                                       stderr=subprocess.STDOUT, timeout=KILL_SECONDS, check=False)
         except subprocess.TimeoutExpired as late:
-            output = (late.stdout or b"").decode("utf-8", "replace")
+            output = late.stdout or b""
+            if isinstance(output, bytes):
+                output = output.decode("utf-8", "replace")
             return f"{output}\nkilled after {KILL_SECONDS} seconds\n"
         # Of a run that failed sessions may be left, which keep the database.
-        self.statement(f"DROP DATABASE IF EXISTS {database}", check=False)
+        self.statements(drop)
         return done.stdout if done.returncode == 0 else \
             f"{done.stdout}\nisolationtester ended with {done.returncode}\n"
 
