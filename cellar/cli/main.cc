@@ -92,6 +92,11 @@ struct ServeCommand {
                      "of these, kept for superusers")
         ->capture_default_str()
         ->check(CLI::Range(0, 100000));
+    command
+        ->add_option("--default-isolation", options.store.client_isolation,
+                     "default_transaction_isolation of PostgreSQL's clients")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"read committed", "repeatable read", "serializable"}));
     CLI::Option* certificate =
         command->add_option("--tls-cert", options.tls_certificate, "certificate chain, PEM")
             ->check(CLI::ExistingFile);

@@ -6,13 +6,8 @@
 
 namespace cellar::kv {
 
-CommitQueue::CommitQueue(Storage* storage, ConflictIndex* conflicts, Visibility* visibility,
-                         LockTable* locks)
-    : storage_(storage),
-      conflicts_(conflicts),
-      visibility_(visibility),
-      locks_(locks),
-      counters_(storage) {}
+CommitQueue::CommitQueue(Storage* storage, ConflictIndex* conflicts, Visibility* visibility)
+    : storage_(storage), conflicts_(conflicts), visibility_(visibility), counters_(storage) {}
 
 void CommitQueue::Wake(CommitRequest* request, State state) {
   request->state = state;
@@ -190,7 +185,7 @@ void CommitQueue::Process(std::span<CommitRequest* const> group) {
   visibility_->Applied(version, hidden);
   for (CommitRequest* request : valid_) {
     request->hidden = hidden;
-    if (request->lock_owner != 0) locks_->ReleaseAll(request->lock_owner);
+    if (request->locks != nullptr) request->locks->ReleaseAll();
   }
   groups_.fetch_add(1, std::memory_order_relaxed);
   commits_.fetch_add(valid_.size(), std::memory_order_relaxed);

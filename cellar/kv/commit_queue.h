@@ -34,8 +34,8 @@ struct CommitRequest {
   bool unread = false;                                // as Storage::Ingest says
   std::span<const CounterChange> counters;
   bool durable = true;
-  bool makes_room = false;          // as CommitOptions say
-  LockTable::Owner lock_owner = 0;  // of locks to release once the writes show; 0: none
+  bool makes_room = false;     // as CommitOptions say
+  LockOwner* locks = nullptr;  // to let go of once the writes show; null: none
 
   Status status;         // the outcome
   uint64_t version = 0;  // if that is OK; if it is kConflict, rivals have none above this
@@ -49,7 +49,7 @@ struct CommitRequest {
 // Thread-safe.
 class CommitQueue {
  public:
-  CommitQueue(Storage* storage, ConflictIndex* conflicts, Visibility* visibility, LockTable* locks);
+  CommitQueue(Storage* storage, ConflictIndex* conflicts, Visibility* visibility);
 
   // Blocks until the request's outcome is known.
   void Submit(CommitRequest* request);
@@ -87,7 +87,6 @@ class CommitQueue {
   Storage* const storage_;
   ConflictIndex* const conflicts_;
   Visibility* const visibility_;
-  LockTable* const locks_;
 
   mutable std::mutex mutex_;  // guards queue_, leading_, unsynced_, syncing_, stopped_
   std::deque<CommitRequest*> queue_;

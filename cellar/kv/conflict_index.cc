@@ -242,9 +242,12 @@ void ConflictIndex::NoteWatched(std::string_view key, uint64_t version) {
 
 void ConflictIndex::MarkPoints(const WriteSet& writes, uint64_t version) {
   const WriteBuffer* buffer = writes.unmarked ? nullptr : writes.buffer;
-  bool watched = !writes.more_keys.empty();
+  bool watched = false;
   for (const uint64_t hash : writes.hashes) MarkSlot(hash, version, &watched);
-  for (const std::string& key : writes.more_keys) MarkSlot(HashKey(key), version, &watched);
+  for (const std::string& key : writes.more_keys) {
+    MarkSlot(HashKey(key), version, &watched);
+    watched |= IsSystemKey(key);
+  }
   if (!writes.ranges.empty()) point_floor_.store(version, std::memory_order_release);
   // System records come first in key order, so one look tells whether there are any.
   watched |= buffer != nullptr && buffer->keys() != 0 && IsSystemKey(buffer->At({0, 0})->key());

@@ -19,11 +19,13 @@
 #include "cellar/base/cancel.h"
 #include "cellar/base/status.h"
 #include "cellar/kv/block.h"
+#include "cellar/kv/locks.h"
 
 namespace cellar::kv {
 
 struct BackupInfo;  // cellar/kv/backup.h
 struct BackupOptions;
+class LockTable;  // cellar/kv/lock_table.h
 
 // What an engine can take in one transaction; SIZE_MAX means no bound of its own.
 struct Limits {
@@ -96,26 +98,11 @@ class Cursor {
   virtual Result<bool> NextView(std::string_view* key, std::string_view* value) = 0;
 };
 
-enum class LockWait : uint8_t {
-  kBlock,   // wait until the holder ends (or timeout, deadlock, cancellation)
-  kNoWait,  // answer 55P03 at once
-  kSkip,    // leave out what is held by others
-};
-
-struct LockOptions {
-  LockWait wait = LockWait::kBlock;
-  std::chrono::milliseconds timeout{0};  // of kBlock; 0: none; passing it answers 55P03
-  const CancelToken* cancel = nullptr;   // borrowed; polled while waiting
-  // READ COMMITTED: advance the snapshot whatever has been read before.
-  bool move_over_reads = false;
-  // The view that the keys were read at, or will be; null: the transaction's snapshot. Borrowed.
-  const ReadView* view = nullptr;
-};
-
 struct LockResult {
   std::vector<bool> acquired;  // one per key, in order; all true unless kSkip
-  // A key was written after the snapshot of the view. The transaction's snapshot holds that: read
-  // the keys again, at OpenView(view).
+  // One per key: it was written after the snapshot of the view.
+  std::vector<bool> changed;
+  // One of them was. The transaction's snapshot holds that: read them again, at OpenView(view).
   bool snapshot_moved = false;
 };
 
@@ -131,7 +118,11 @@ struct TransactionOptions {
   // Writes that change no meaning (moving rows between layouts): others' reads of them do not
   // conflict. The own reads are validated as usual.
   bool unmarked_writes = false;
+  // Whose locks its own do not exclude, and by which name others see them; 0: nobody's, a number
+  // from kFirstLockGroup on.
+  uint64_t lock_group = 0;
 };
+inline constexpr uint64_t kFirstLockGroup = uint64_t{1} << 40;
 
 struct CommitOptions {
   bool durable = true;  // false: may be lost in a crash, even when later commits are not
@@ -163,6 +154,9 @@ class Transaction {
   // A view of the transaction as it is now. With `writes_of`, a view of this transaction: its own
   // writes are those of that view, its snapshot is the transaction's present one.
   virtual ReadViewPtr OpenView(const ReadView* writes_of = nullptr) = 0;
+  // The same, whose snapshot is a new one, which holds all that Lock has met; the transaction's
+  // stays as it is.
+  virtual ReadViewPtr OpenNewestView(const ReadView* writes_of = nullptr) = 0;
   // Has this transaction written `key` since the view was opened, or deleted a range that holds it?
   // Cost: no trip to the engine; a look at each run of spilled writes that may hold it.
   virtual Result<bool> WroteSince(std::string_view key, const ReadView& view) = 0;
@@ -205,6 +199,8 @@ class Transaction {
   // the first committer of snapshot isolation. Counts in spite of unmarked_writes. No trip. Like
   // every write of a range it also refuses others' older point reads elsewhere (see ReadSet).
   virtual Status AddWriteConflict(std::string_view start, std::string_view end) = 0;
+  // The same of one key, in spite of what lies beside it; not for the first committer.
+  virtual Status AddWriteConflict(std::string_view key) = 0;
   // Demands that `key` has not been written after commit version `version`: checked here, without
   // a trip, and again by a Commit that writes. Error: kConflict (40001). Exact for system records,
   // whose keys begin with 00. Of other keys a false alarm is possible the first time one is named;
@@ -225,16 +221,20 @@ class Transaction {
   virtual Result<std::optional<CounterValues>> GetCounter(std::string_view name,
                                                           const ReadView* view = nullptr) = 0;
 
-  // Takes exclusive locks on keys in this process, held to the end (see README.md). If a locked
-  // key was written after the snapshot, the snapshot is advanced, provided that nothing tracked so
-  // far has changed; else kConflict 40001. Errors: kConflict 40P01 on a deadlock; kUnavailable
-  // 55P03 with kNoWait or after the timeout; kCancelled. Locks taken before an error stay held.
+  // Locks the keys of rows, in this process (see README.md), until the transaction ends or rolls
+  // back to a savepoint before. If a locked key was written after the snapshot, the snapshot is
+  // advanced, provided that nothing tracked so far has changed; else kConflict 40001. Errors:
+  // kConflict 40P01 on a deadlock; kUnavailable 55P03 with kNoWait or after the timeout;
+  // kCancelled. Locks taken before an error stay held.
   // Locks do not stop writers that take none: those lose or win at commit as always.
   virtual Result<LockResult> Lock(std::span<const std::string_view> keys,
                                   const LockOptions& options = {}) = 0;
+  // Locks what is no row, as long and with the same errors. False only with kSkip.
+  virtual Result<bool> LockName(LockKind kind, std::string_view name,
+                                const LockOptions& options = {}) = 0;
 
   // Marks the write buffer. Savepoints nest; rolling back to one drops later ones and keeps it.
-  // Reads stay tracked and locks stay held. Error: kNotFound for one that is gone.
+  // Reads stay tracked. Error: kNotFound for one that is gone.
   virtual SavepointId Savepoint() = 0;
   virtual Status RollbackTo(SavepointId savepoint) = 0;
   virtual Status ReleaseSavepoint(SavepointId savepoint) = 0;
@@ -294,6 +294,8 @@ class Engine {
   // Makes all commits durable, those that did not ask for it too.
   virtual Status Sync() = 0;
   virtual EngineStats stats() const = 0;
+  // Who holds and awaits which locks; for locks that outlive transactions, too.
+  virtual LockTable& locks() = 0;
   // Adds a backup of the store, as it is at one moment of the call, to a directory of them; writers
   // go on meanwhile. Include cellar/kv/backup.h. Errors: see there; 0A000 from engines that have no
   // backups.

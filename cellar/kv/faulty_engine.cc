@@ -44,6 +44,9 @@ class FaultyTransaction : public Transaction {
       : inner_(std::move(inner)), hook_(hook), durable_(durable) {}
 
   ReadViewPtr OpenView(const ReadView* writes_of) override { return inner_->OpenView(writes_of); }
+  ReadViewPtr OpenNewestView(const ReadView* writes_of) override {
+    return inner_->OpenNewestView(writes_of);
+  }
   Result<bool> WroteSince(std::string_view key, const ReadView& view) override {
     return inner_->WroteSince(key, view);
   }
@@ -86,6 +89,7 @@ class FaultyTransaction : public Transaction {
   Status AddWriteConflict(std::string_view start, std::string_view end) override {
     return inner_->AddWriteConflict(start, end);
   }
+  Status AddWriteConflict(std::string_view key) override { return inner_->AddWriteConflict(key); }
   Status Require(std::string_view key, uint64_t version) override {
     return inner_->Require(key, version);
   }
@@ -104,6 +108,10 @@ class FaultyTransaction : public Transaction {
                           const LockOptions& options) override {
     CELLAR_TRY(Ask(FaultPoint::kLock));
     return inner_->Lock(keys, options);
+  }
+  Result<bool> LockName(LockKind kind, std::string_view name, const LockOptions& options) override {
+    CELLAR_TRY(Ask(FaultPoint::kLock));
+    return inner_->LockName(kind, name, options);
   }
   SavepointId Savepoint() override { return inner_->Savepoint(); }
   Status RollbackTo(SavepointId savepoint) override { return inner_->RollbackTo(savepoint); }

@@ -51,6 +51,7 @@ class FaultyEngine : public Engine {
   }
   Status Sync() override { return engine_->Sync(); }
   EngineStats stats() const override { return engine_->stats(); }
+  LockTable& locks() override { return engine_->locks(); }
   Result<BackupInfo> Backup(const BackupOptions& options) override {
     return engine_->Backup(options);
   }

@@ -11,7 +11,7 @@ OccEngine::OccEngine(std::unique_ptr<Storage> storage, const OccOptions& options
       conflicts_(options.conflict_slots_log2, options.conflict_ring_bytes_log2,
                  storage_->opened_version()),
       visibility_(storage_.get(), storage_->opened_version()),
-      queue_(storage_.get(), &conflicts_, &visibility_, &locks_),
+      queue_(storage_.get(), &conflicts_, &visibility_),
       spill_bytes_(storage_->spill_bytes()),
       limits_(storage_->limits()) {}
 
@@ -55,8 +55,7 @@ Result<BackupInfo> OccEngine::Backup(const BackupOptions& options) {
 
 EngineStats OccEngine::stats() const {
   EngineStats stats;
-  // Every transaction that could take locks has an owner id, so ids count them.
-  stats.begins = next_owner_.load(std::memory_order_relaxed) - 1;
+  stats.begins = begins_.load(std::memory_order_relaxed);
   stats.trips = trips_.load(std::memory_order_relaxed);
   stats.spilled_runs = spilled_runs_.load(std::memory_order_relaxed);
   stats.lock_waits = locks_.waits();

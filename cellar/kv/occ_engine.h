@@ -38,6 +38,7 @@ class OccEngine : public Engine {
   Status Compact(std::string_view start, std::string_view end) override;
   Status Sync() override;
   EngineStats stats() const override;
+  LockTable& locks() override { return locks_; }
   Result<BackupInfo> Backup(const BackupOptions& options) override;
   Status Close() override;
 
@@ -57,7 +58,7 @@ class OccEngine : public Engine {
   const size_t spill_bytes_;
   const Limits limits_;
   std::atomic<bool> closed_{false};
-  std::atomic<uint64_t> next_owner_{1};
+  std::atomic<uint64_t> begins_{0};
   std::atomic<uint64_t> trips_{0}, spilled_runs_{0};
 };
 

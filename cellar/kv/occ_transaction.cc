@@ -27,14 +27,18 @@ constexpr size_t kLargeValueBytes = 4096, kLargeValuesPart = 8;
 // So many writes in a row must ascend before they go straight to a file.
 constexpr uint32_t kAscending = 32;
 
-Status ConcurrentUpdate() {
+Status ConcurrentChange(const char* what) {
   return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
-                  "could not serialize access due to concurrent update");
+                  "could not serialize access due to concurrent {}", what);
 }
 
 Status ReadOnly() {
   return SqlError(Code::kInvalid, sqlstate::kReadOnlySqlTransaction,
                   "cannot write in a read-only transaction");
+}
+
+uint64_t LockGroup(const TransactionOptions& options, uint64_t number) {
+  return options.lock_group != 0 ? options.lock_group : kFirstLockGroup + number;
 }
 
 }  // namespace
@@ -43,7 +47,8 @@ OccTransaction::OccTransaction(OccEngine* engine, const TransactionOptions& opti
     : engine_(engine),
       options_(options),
       tracking_(!options.read_only && options.isolation == Isolation::kSerializable),
-      owner_(engine->next_owner_.fetch_add(1, std::memory_order_relaxed)) {}
+      locks_(&engine->locks_,
+             LockGroup(options, engine->begins_.fetch_add(1, std::memory_order_relaxed))) {}
 
 OccTransaction::~OccTransaction() { Abort(); }
 
@@ -101,6 +106,14 @@ ReadViewPtr OccTransaction::OpenView(const ReadView* writes_of) {
   auto view = std::make_shared<View>(live_ ? this : nullptr, seq, counters);
   if (live_) views_.push_back(view.get());
   return view;
+}
+
+ReadViewPtr OccTransaction::OpenNewestView(const ReadView* writes_of) {
+  ReadViewPtr opened = OpenView(writes_of);
+  if (!live_) return opened;
+  auto* view = const_cast<View*>(static_cast<const View*>(opened.get()));
+  view->snapshot = engine_->visibility_.Acquire(std::max(version_, least_version_), &view->version);
+  return opened;
 }
 
 Result<OccTransaction::View*> OccTransaction::Own(const ReadView* view) const {
@@ -442,6 +455,14 @@ Status OccTransaction::AddWriteConflict(std::string_view start, std::string_view
   return {};
 }
 
+Status OccTransaction::AddWriteConflict(std::string_view key) {
+  CELLAR_TRY(CheckLive());
+  if (options_.read_only) return ReadOnly();
+  EnsureVersion();
+  conflict_keys_.emplace_back(key);
+  return {};
+}
+
 Status OccTransaction::Require(std::string_view key, uint64_t version) {
   CELLAR_TRY(CheckLive());
   if (!engine_->conflicts_.Require(key, version)) return Refuse();
@@ -456,16 +477,18 @@ Result<LockResult> OccTransaction::Lock(std::span<const std::string_view> keys,
   const uint64_t seen = view != nullptr && view->pinned() ? view->version : version_;
   LockResult result;
   result.acquired.resize(keys.size());
-  // One order for everybody spares most deadlocks between locks of several keys.
+  result.changed.resize(keys.size());
   std::vector<size_t> order(keys.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return keys[a] < keys[b]; });
-  holds_locks_ = true;
+  if (!options.in_order) {
+    // One order for everybody spares most deadlocks between locks of several keys.
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return keys[a] < keys[b]; });
+  }
   const bool has_state = snapshot_ != nullptr || read_without_snapshot_;
-  bool changed = false;       // since the view
+  std::string_view changed;   // a key that was written since the view
   uint64_t newest_write = 0;  // if one is behind the snapshot
   for (const size_t i : order) {
-    CELLAR_TRY_ASSIGN(const bool got, engine_->locks_.Acquire(owner_, keys[i], options));
+    CELLAR_TRY_ASSIGN(const bool got, locks_.Acquire(options.kind, keys[i], options));
     result.acquired[i] = got;
     if (!got) continue;
     const uint64_t hash = HashKey(keys[i]);
@@ -475,24 +498,43 @@ Result<LockResult> OccTransaction::Lock(std::span<const std::string_view> keys,
       continue;
     }
     if (engine_->conflicts_.KeyUnchanged(keys[i], hash, seen)) continue;
-    changed = true;
+    result.changed[i] = true;
+    changed = keys[i];
     if (seen == version_ || !engine_->conflicts_.KeyUnchanged(keys[i], hash, version_)) {
       newest_write = std::max(newest_write, engine_->conflicts_.newest());
     }
   }
-  result.snapshot_moved = changed && has_state;
+  if (newest_write != 0) {
+    // The holder may have let go before its commit was published, which ours will wait for.
+    engine_->queue_.AwaitApplied(newest_write);
+    least_version_ = std::max(least_version_, newest_write);
+  }
+  if (options.only_tell || !has_state) return result;
+  result.snapshot_moved = !changed.empty();
   if (newest_write == 0) return result;
-  // The holder may have let go before its commit was published, which ours will wait for.
-  engine_->queue_.AwaitApplied(newest_write);
-  least_version_ = std::max(least_version_, newest_write);
-  if (!has_state) return result;
-  CELLAR_TRY(MoveSnapshot(options.move_over_reads));
+  Status moved = MoveSnapshot(options.move_over_reads);
+  if (moved.code() == Code::kConflict) return RefuseFor(changed);
+  CELLAR_TRY(std::move(moved));
   return result;
+}
+
+Result<bool> OccTransaction::LockName(LockKind kind, std::string_view name,
+                                      const LockOptions& options) {
+  CELLAR_TRY(CheckLive());
+  return locks_.Acquire(kind, name, options);
 }
 
 Status OccTransaction::Refuse() {
   engine_->queue_.AwaitPublished(engine_->conflicts_.newest());
-  return ConcurrentUpdate();
+  return ConcurrentChange("update");
+}
+
+Status OccTransaction::RefuseFor(std::string_view key) {
+  engine_->queue_.AwaitPublished(engine_->conflicts_.newest());
+  PinnedValue value;
+  CELLAR_TRY_ASSIGN(const bool found, engine_->storage_->GetLatest(key, &value));
+  // An empty value is what tables leave of a row that lies in a page.
+  return ConcurrentChange(found && value.size() > 0 ? "update" : "delete");
 }
 
 // Advances the snapshot; unless `over_reads`, only if that changes nothing that was read.
@@ -583,8 +625,8 @@ Result<std::optional<CounterValues>> OccTransaction::GetCounter(std::string_view
 SavepointId OccTransaction::Savepoint() {
   (void)EndStream();  // the next call tells of an error
   const SavepointId id = next_savepoint_++;
-  savepoints_.push_back(
-      {id, buffer_ == nullptr ? 0 : buffer_->seq(), stats_.bytes, stats_.ops, counters_.size()});
+  savepoints_.push_back({id, buffer_ == nullptr ? 0 : buffer_->seq(), stats_.bytes, stats_.ops,
+                         counters_.size(), conflict_keys_.size(), locks_.mark()});
   if (buffer_ != nullptr) buffer_->KeepUndo(true);
   return id;
 }
@@ -604,6 +646,8 @@ Status OccTransaction::RollbackTo(SavepointId savepoint) {
   stats_.bytes = mark->bytes;
   stats_.ops = mark->ops;
   counters_.resize(mark->counters);
+  conflict_keys_.resize(mark->conflicts);
+  locks_.RollbackTo(mark->locks);
   if (buffer_ != nullptr) {
     buffer_->RollbackTo(mark->seq);
     if (runs_ != nullptr) runs_->RollbackTo(mark->seq);
@@ -741,6 +785,7 @@ void OccTransaction::PrepareWrites(CommitRequest* request) {
       if (first_wins) reads_.AddRange(range.start, range.end, epoch_versions_[range.epoch]);
     }
   }
+  for (std::string& key : conflict_keys_) writes.more_keys.push_back(std::move(key));
   for (const ReadRange& range : write_conflicts_) {
     writes.ranges.emplace_back(range.start, range.end);
     if (first_wins) reads_.AddRange(range.start, range.end, range.version);
@@ -814,7 +859,7 @@ Result<uint64_t> OccTransaction::Commit(const CommitOptions& options) {
   request.counters = counters_;
   request.durable = options.durable;
   request.makes_room = options.makes_room;
-  if (holds_locks_) request.lock_owner = owner_;
+  request.locks = &locks_;
   ++stats_.trips;
   engine_->queue_.Submit(&request);
   End();
@@ -834,7 +879,7 @@ void OccTransaction::Abort() {
 
 void OccTransaction::End() {
   live_ = false;
-  if (holds_locks_) engine_->locks_.ReleaseAll(owner_);
+  locks_.ReleaseAll();
   cursors_.clear();
   for (View* view : views_) {
     view->transaction = nullptr;

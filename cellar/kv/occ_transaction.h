@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cellar/kv/engine.h"
+#include "cellar/kv/lock_table.h"
 #include "cellar/kv/occ_engine.h"
 #include "cellar/kv/read_set.h"
 #include "cellar/kv/spill.h"
@@ -23,6 +24,7 @@ class OccTransaction : public Transaction {
   ~OccTransaction() override;
 
   ReadViewPtr OpenView(const ReadView* writes_of) override;
+  ReadViewPtr OpenNewestView(const ReadView* writes_of) override;
   Result<bool> WroteSince(std::string_view key, const ReadView& view) override;
   Result<bool> Get(std::string_view key, PinnedValue* value, const ReadOptions& options) override;
   Status MultiGet(std::span<const std::string_view> keys, std::span<PinnedValue> values,
@@ -38,6 +40,7 @@ class OccTransaction : public Transaction {
   Status AddReadConflict(std::string_view key) override;
   bool HoldReads(bool on) override;
   Status AddWriteConflict(std::string_view start, std::string_view end) override;
+  Status AddWriteConflict(std::string_view key) override;
   Status Require(std::string_view key, uint64_t version) override;
   Status AddToCounter(std::string_view name, const CounterValues& values) override;
   Status CreateCounter(std::string_view name) override;
@@ -46,6 +49,7 @@ class OccTransaction : public Transaction {
                                                   const ReadView* view) override;
   Result<LockResult> Lock(std::span<const std::string_view> keys,
                           const LockOptions& options) override;
+  Result<bool> LockName(LockKind kind, std::string_view name, const LockOptions& options) override;
   SavepointId Savepoint() override;
   Status RollbackTo(SavepointId savepoint) override;
   Status ReleaseSavepoint(SavepointId savepoint) override;
@@ -85,7 +89,9 @@ class OccTransaction : public Transaction {
     SavepointId id;
     uint64_t seq;
     uint64_t bytes, ops;
-    size_t counters;  // changes before it
+    size_t counters;   // changes before it
+    size_t conflicts;  // added keys before it
+    size_t locks;      // taken before it
   };
 
   bool tracks(ReadMode mode) const { return (tracking_ || holds_) && mode == ReadMode::kTracked; }
@@ -101,6 +107,8 @@ class OccTransaction : public Transaction {
   Status EnsureSnapshot();
   // The error that asks for a rerun, once that would see what has changed.
   Status Refuse();
+  // The same of a locked key, which was written or deleted.
+  Status RefuseFor(std::string_view key);
   // From here on there is a version to validate against.
   void EnsureVersion();
   void SetVersion(uint64_t version);
@@ -155,7 +163,6 @@ class OccTransaction : public Transaction {
   bool read_without_snapshot_ = false;
   bool added_conflicts_ = false;  // reads_ holds what this transaction has not read
   bool may_hold_unproven_ = false;
-  bool holds_locks_ = false;
 
   std::shared_ptr<const SnapshotReader> snapshot_;
   uint64_t version_ = 0;
@@ -166,6 +173,7 @@ class OccTransaction : public Transaction {
 
   ReadSet reads_;
   std::vector<ReadRange> write_conflicts_;
+  std::vector<std::string> conflict_keys_;  // of AddWriteConflict
   std::unique_ptr<WriteBuffer> buffer_;
   std::vector<CounterChange> counters_;
   std::unique_ptr<SpillSet> runs_;
@@ -178,7 +186,7 @@ class OccTransaction : public Transaction {
   std::vector<View*> views_;  // open ones
   std::string duplicate_;
   TransactionStats stats_;
-  const uint64_t owner_;
+  LockOwner locks_;
 };
 
 }  // namespace cellar::kv

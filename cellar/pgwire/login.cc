@@ -215,6 +215,7 @@ std::unique_ptr<Conversation> Login(Channel* channel, const Peer& peer, Host* ho
   session_options.database = std::move(request.database);
   session_options.client_address = peer.address;
   session_options.settings = std::move(request.settings);
+  session_options.of_client = true;
   Result<std::unique_ptr<Conversation>> conversation = host->Open(session_options);
   if (!conversation.ok()) {
     Refuse(conversation.status(), channel);

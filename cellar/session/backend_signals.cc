@@ -39,7 +39,6 @@ Result<bool> CancelBackend(Session::Impl* session, int32_t pid) {
                          "pg_signal_backend"));
   if (entry == nullptr) return false;
   entry->cancel().Cancel(CancelToken::Reason::kUser);
-  session->db->advisory_released.notify_all();
   return true;
 }
 
@@ -55,7 +54,6 @@ Result<bool> TerminateBackend(Session::Impl* session, int32_t pid, int64_t timeo
            "pg_signal_backend"));
   if (entry == nullptr) return false;
   entry->End(CancelToken::Reason::kShutdown);
-  session->db->advisory_released.notify_all();
   if (timeout_ms == 0) return true;
   CELLAR_TRY_ASSIGN(const bool gone,
                     session->db->sessions.WaitUntilGone(pid, std::chrono::milliseconds(timeout_ms),

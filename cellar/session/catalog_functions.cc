@@ -6,6 +6,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
+#include "cellar/session/advisory_locks.h"
 #include "cellar/session/backend_signals.h"
 #include "cellar/session/index_parts.h"
 #include "cellar/session/system_privileges.h"
@@ -188,9 +189,15 @@ class CatalogFunctions {
         {"col_description", &CatalogFunctions::ColDescription},
         {"obj_description", &CatalogFunctions::ObjDescription},
         {"current_query", &CatalogFunctions::CurrentQuery},
-        {"pg_advisory_lock", &CatalogFunctions::AdvisoryLock},
-        {"pg_advisory_unlock", &CatalogFunctions::AdvisoryUnlock},
+        {"pg_advisory_lock", &CatalogFunctions::AdvisoryLock<false, false>},
+        {"pg_advisory_lock_shared", &CatalogFunctions::AdvisoryLock<true, false>},
+        {"pg_advisory_unlock", &CatalogFunctions::AdvisoryUnlock<false>},
         {"pg_advisory_unlock_all", &CatalogFunctions::AdvisoryUnlockAll},
+        {"pg_advisory_unlock_shared", &CatalogFunctions::AdvisoryUnlock<true>},
+        {"pg_advisory_xact_lock", &CatalogFunctions::AdvisoryLock<false, true>},
+        {"pg_advisory_xact_lock_shared", &CatalogFunctions::AdvisoryLock<true, true>},
+        {"pg_blocking_pids", &CatalogFunctions::BlockingPids},
+        {"pg_isolation_test_session_is_blocked", &CatalogFunctions::IsBlockedBy},
         {"pg_cancel_backend", &CatalogFunctions::CancelBackend},
         {"pg_database_size", &CatalogFunctions::DatabaseSize},
         {"pg_encoding_to_char", &CatalogFunctions::EncodingToChar},
@@ -211,7 +218,11 @@ class CatalogFunctions {
         {"pg_table_size", &CatalogFunctions::RelationSize},
         {"pg_terminate_backend", &CatalogFunctions::TerminateBackend},
         {"pg_total_relation_size", &CatalogFunctions::RelationSize},
-        {"pg_try_advisory_lock", &CatalogFunctions::TryAdvisoryLock},
+        {"pg_safe_snapshot_blocking_pids", &CatalogFunctions::NoPids},
+        {"pg_try_advisory_lock", &CatalogFunctions::TryAdvisoryLock<false, false>},
+        {"pg_try_advisory_lock_shared", &CatalogFunctions::TryAdvisoryLock<true, false>},
+        {"pg_try_advisory_xact_lock", &CatalogFunctions::TryAdvisoryLock<false, true>},
+        {"pg_try_advisory_xact_lock_shared", &CatalogFunctions::TryAdvisoryLock<true, true>},
         {"shobj_description", &CatalogFunctions::ShobjDescription},
         {"to_regclass", &CatalogFunctions::ToRegclass},
         {"to_regtype", &CatalogFunctions::ToRegtype},
@@ -476,18 +487,48 @@ class CatalogFunctions {
   Result<Datum> ToRegclass() { return ToReg(TypeId::kRegclass); }
   Result<Datum> ToRegtype() { return ToReg(TypeId::kRegtype); }
 
-  // Advisory locks: held by the session until unlocked or its end.
-  int64_t LockKey() const {
-    if (args_.size() == 2)
-      return (args_[0].int_value() << 32) | (args_[1].int_value() & 0xFFFFFFFF);
-    return args_[0].int_value();
+  // Advisory locks: of the session until it lets go, or of its transaction.
+  AdvisoryKey LockKey() const {
+    AdvisoryKey key;
+    key.database = catalog_->GetNamespace(s_.database_id)->oid();
+    key.pair = args_.size() == 2;
+    key.value = args_[0].int_value();
+    if (key.pair) {
+      key.value = static_cast<int64_t>((static_cast<uint64_t>(args_[0].int_value()) << 32) |
+                                       (static_cast<uint64_t>(args_[1].int_value()) & 0xFFFFFFFF));
+    }
+    return key;
   }
-  bool TryLock(int64_t key) {
-    auto& entry = s_.db->advisory_locks[key];
-    if (entry.second > 0 && entry.first != s_.pid) return false;
-    entry.first = s_.pid;
-    ++entry.second;
-    return true;
+  Result<bool> Lock(bool share, bool of_transaction, bool wait) {
+    kv::LockOptions options = s_.LockOptionsOfSettings();
+    options.mode = share ? kv::LockMode::kShare : kv::LockMode::kExclusive;
+    if (!wait) options.wait = kv::LockWait::kSkip;
+    if (!of_transaction) return s_.advisory_locks.Acquire(LockKey(), options);
+    return s_.transaction->kv->LockName(kv::LockKind::kAdvisory, LockKey().Name(), options);
+  }
+  template <bool kShare, bool kOfTransaction>
+  Result<Datum> AdvisoryLock() {
+    CELLAR_TRY(Lock(kShare, kOfTransaction, true).status());
+    return Datum::Bytes("");
+  }
+  template <bool kShare, bool kOfTransaction>
+  Result<Datum> TryAdvisoryLock() {
+    CELLAR_TRY_ASSIGN(const bool got, Lock(kShare, kOfTransaction, false));
+    return Datum::Bool(got);
+  }
+  template <bool kShare>
+  Result<Datum> AdvisoryUnlock() {
+    const kv::LockMode mode = kShare ? kv::LockMode::kShare : kv::LockMode::kExclusive;
+    const bool held = s_.advisory_locks.Release(LockKey(), mode);
+    if (!held && s_.statement->sink != nullptr) {
+      CELLAR_TRY(s_.Notify(s_.statement->sink, Severity::kWarning, "01000",
+                           fmt::format("you don't own a lock of type {}", kv::LockModeName(mode))));
+    }
+    return Datum::Bool(held);
+  }
+  Result<Datum> AdvisoryUnlockAll() {
+    s_.advisory_locks.ReleaseAll();
+    return Datum::Bytes("");
   }
   Result<Datum> CurrentQuery() {
     if (s_.statement->text.empty()) return Datum();
@@ -503,44 +544,34 @@ class CatalogFunctions {
     return Datum::Bool(done);
   }
   int32_t Pid() const { return static_cast<int32_t>(args_[0].int_value()); }
-  Result<Datum> AdvisoryLock() {
-    const WaitScope waiting(s_.entry.get(), kWaitsForAdvisoryLock);
-    std::unique_lock lock(s_.db->advisory_mutex);
-    constexpr auto kPoll = std::chrono::milliseconds(20);
-    while (!TryLock(LockKey())) {
-      s_.db->advisory_released.wait_for(lock, kPoll);
-      CELLAR_TRY(s_.cancel.Check());
+
+  // ---- Who waits for whom ----
+  Datum PidArray(std::span<const uint64_t> groups) {
+    const Type element = MakeType(TypeId::kInt4);
+    ArrayBuilder array(element);
+    for (const uint64_t group : groups) {
+      // What belongs to no session has no number that anybody could ask for.
+      array.Add(Datum::Int(group < kv::kFirstLockGroup ? static_cast<int64_t>(group) : 0));
     }
-    return Datum::Bytes("");
+    return Datum::Bytes(array.Finish(arena_));
   }
-  Result<Datum> TryAdvisoryLock() {
-    std::lock_guard lock(s_.db->advisory_mutex);
-    return Datum::Bool(TryLock(LockKey()));
+  Result<Datum> BlockingPids() {
+    return PidArray(s_.db->engine->locks().Blockers(static_cast<uint64_t>(Pid())));
   }
-  Result<Datum> AdvisoryUnlock() {
-    bool held = false;
-    {
-      std::lock_guard lock(s_.db->advisory_mutex);
-      auto at = s_.db->advisory_locks.find(LockKey());
-      held = at != s_.db->advisory_locks.end() && at->second.first == s_.pid;
-      if (held && --at->second.second == 0) s_.db->advisory_locks.erase(at);
+  Result<Datum> NoPids() { return PidArray({}); }
+  // For PostgreSQL's isolation tester: does the session wait for one of those?
+  Result<Datum> IsBlockedBy() {
+    const std::vector<uint64_t> blockers =
+        s_.db->engine->locks().Blockers(static_cast<uint64_t>(Pid()));
+    const ArrayView pids(args_[1].bytes(), MakeType(TypeId::kInt4));
+    for (size_t i = 0; i < pids.size(); ++i) {
+      const Datum pid = pids.Get(i);
+      if (pid.is_null()) continue;
+      const auto group = static_cast<uint64_t>(pid.int_value());
+      if (std::find(blockers.begin(), blockers.end(), group) != blockers.end())
+        return Datum::Bool(true);
     }
-    s_.db->advisory_released.notify_all();
-    if (!held && s_.statement->sink != nullptr) {
-      CELLAR_TRY(s_.Notify(s_.statement->sink, Severity::kWarning, "01000",
-                           "you don't own a lock of type ExclusiveLock"));
-    }
-    return Datum::Bool(held);
-  }
-  Result<Datum> AdvisoryUnlockAll() {
-    {
-      std::lock_guard lock(s_.db->advisory_mutex);
-      for (auto at = s_.db->advisory_locks.begin(); at != s_.db->advisory_locks.end();) {
-        at = at->second.first == s_.pid ? s_.db->advisory_locks.erase(at) : std::next(at);
-      }
-    }
-    s_.db->advisory_released.notify_all();
-    return Datum::Bytes("");
+    return Datum::Bool(false);
   }
 
   Session::Impl& s_;

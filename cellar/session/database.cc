@@ -73,7 +73,6 @@ Result<std::unique_ptr<Database>> Database::Open(std::unique_ptr<kv::Engine> eng
 
 bool Database::Cancel(int32_t pid, int32_t secret) {
   if (!impl_->sessions.Cancel(pid, secret)) return false;
-  impl_->advisory_released.notify_all();
   return true;
 }
 
@@ -81,7 +80,6 @@ void Database::BeginShutdown() {
   impl_->shutting_down.store(true);
   // First those whose clients wait; the store's own threads end at their next step.
   impl_->sessions.EndAll();
-  impl_->advisory_released.notify_all();
   if (JobService* jobs = JobService::Of(impl_.get())) jobs->Stop();
   impl_->sealing->Stop();
   if (impl_->read_counts != nullptr) impl_->read_counts->Stop();

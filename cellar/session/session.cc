@@ -175,7 +175,8 @@ Session::Impl::Impl(Database::Impl* database, SessionOptions session_options)
       options(std::move(session_options)),
       entry(MakeEntry(db, options)),
       pid(entry->pid()),
-      cancel(entry->cancel()) {
+      cancel(entry->cancel()),
+      advisory_locks(&db->engine->locks(), static_cast<uint64_t>(pid)) {
   user = session_user = options.user;
   roles = db->roles->Current();
   database_name = options.database;
@@ -452,7 +453,6 @@ Result<sql::ExecEnvironment> Session::Impl::MakeEnvironment(
   environment.catalog = seen_catalog;
   environment.deferred = &transaction->deferred;
   environment.cascades = this;
-  environment.lock_timeout_ms = settings.hot().lock_timeout_ms;
   environment.serializable = settings.hot().isolation == "serializable";
   environment.memory_limit_bytes = settings.hot().work_mem_bytes;
   environment.batch_rows = db->options.batch_rows;
@@ -466,7 +466,10 @@ Status Session::Impl::StartPortal(Portal* portal) {
   const bool alone = statement->commits_by_itself && !in_block && transaction == nullptr;
   CELLAR_TRY(EnsureTransaction(alone && prepared.plan->read_only && !prepared.plan->locks_rows));
   CELLAR_TRY(RefreshStatementSnapshot());
-  if (!prepared.plan->read_only) CELLAR_TRY(CheckWritable(prepared.statement->tag));
+  if (!prepared.plan->read_only) {
+    const std::string_view lock = prepared.plan->lock_tag;
+    CELLAR_TRY(CheckWritable(lock.empty() ? std::string_view(prepared.statement->tag) : lock));
+  }
   if (in_block || !prepared.plan->read_only) {
     Status status = RequireTables(*prepared.plan);
     if (status.code() == Code::kConflict && prepared.plan->read_only) {
@@ -718,13 +721,7 @@ Session::~Session() {
   Database::Impl* db = impl_->db;
   impl_->entry->SetWake({});
   db->notifications.Unlisten(impl_->pid, "");
-  {
-    std::lock_guard lock(db->advisory_mutex);
-    for (auto at = db->advisory_locks.begin(); at != db->advisory_locks.end();) {
-      at = at->second.first == impl_->pid ? db->advisory_locks.erase(at) : std::next(at);
-    }
-  }
-  db->advisory_released.notify_all();
+  impl_->advisory_locks.ReleaseAll();
   impl_->Rollback();
   impl_->DropTemporarySchema();
   if (impl_->pauses_sealing) db->sealing->Resume();
@@ -764,6 +761,10 @@ Result<std::unique_ptr<Session>> Session::Open(Database* database, const Session
       impl.settings.SetDefault("max_connections", std::to_string(db->options.max_connections)));
   CELLAR_TRY(impl.settings.SetDefault("superuser_reserved_connections",
                                       std::to_string(db->options.superuser_reserved_connections)));
+  if (options.of_client) {
+    CELLAR_TRY(
+        impl.settings.SetDefault("default_transaction_isolation", db->options.client_isolation));
+  }
   CELLAR_TRY(impl.ApplyRoleSettings());
   for (const auto& [name, value] : options.settings) {
     if (!impl.settings.Get(name) && name.find('.') == std::string::npos) {

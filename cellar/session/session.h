@@ -72,6 +72,9 @@ struct SessionOptions {
   std::string client_address;                                 // "127.0.0.1", empty for embedded use
   std::vector<std::pair<std::string, std::string>> settings;  // start-up parameters
   bool of_job = false;                                        // of the store itself, for no client
+  // Speaks PostgreSQL's protocol: its default isolation is DatabaseOptions::client_isolation, that
+  // of others SERIALIZABLE.
+  bool of_client = false;
 };
 
 struct BoundParameter {
@@ -102,6 +105,7 @@ struct DatabaseOptions {
   size_t batch_rows = kBatchRows;  // see sql::ExecEnvironment; fewer is for tests
   // What SHOW says of them; the door counts.
   int max_connections = 2000, superuser_reserved_connections = 3;
+  std::string client_isolation = "read committed";
 };
 
 class Database;

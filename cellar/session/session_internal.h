@@ -20,6 +20,7 @@
 #include "cellar/catalog/catalog.h"
 #include "cellar/kv/engine.h"
 #include "cellar/session/acl.h"
+#include "cellar/session/advisory_locks.h"
 #include "cellar/session/collector.h"
 #include "cellar/session/database_backup.h"
 #include "cellar/session/quotas.h"
@@ -130,10 +131,6 @@ struct Database::Impl {
   std::atomic<uint64_t> retries{0};
   int64_t start_micros = 0;
   SessionRegistry sessions;
-  // Advisory locks: key -> (pid, count).
-  std::mutex advisory_mutex;
-  std::condition_variable advisory_released;
-  std::map<int64_t, std::pair<int32_t, int>> advisory_locks;
   // Row estimates for the planner, by table id, with the time they were made.
   std::mutex estimates_mutex;
   struct Estimate {
@@ -493,6 +490,8 @@ struct Session::Impl : public sql::SessionFunctions,
   Status Analyze(const ast::VacuumStmt& statement, const std::vector<catalog::TablePtr>& tables,
                  ResultSink* sink);
 
+  // As the settings have it, for waits of this session.
+  kv::LockOptions LockOptionsOfSettings();
   Status LockWholeTable(const catalog::TableDescriptor& table, int mode, bool nowait);
   Status DeclareCursor(const ast::DeclareCursorStmt& statement, const Prepared& prepared);
   Status SendParameterChanges(ResultSink* sink);
@@ -555,7 +554,8 @@ struct Session::Impl : public sql::SessionFunctions,
   catalog::NamespaceId temporary_namespace;
   const std::shared_ptr<SessionEntry> entry;  // in db->sessions while the session is open
   const int32_t pid;
-  CancelToken& cancel;     // the entry's
+  CancelToken& cancel;  // the entry's
+  AdvisoryLocks advisory_locks;
   Statement no_statement;  // stands for the running one when there is none
   Statement* statement = &no_statement;
   uint64_t shown_settings = 0;  // generation of those that the entry shows

@@ -92,7 +92,6 @@ SessionView SessionEntry::View() const {
   view.query_micros = query_micros_.load(std::memory_order_relaxed);
   view.changed_micros = changed_micros_.load(std::memory_order_relaxed);
   view.transaction_micros = transaction_micros_.load(std::memory_order_relaxed);
-  view.wait = wait_.load(std::memory_order_relaxed);
   return view;
 }
 

@@ -29,8 +29,6 @@ struct WaitEvent {
   const char* name;
 };
 inline constexpr WaitEvent kWaitsForClient{"Client", "ClientRead"};
-inline constexpr WaitEvent kWaitsForAdvisoryLock{"Lock", "advisory"};
-inline constexpr WaitEvent kWaitsForRelation{"Lock", "relation"};
 
 // Of a query's text so much is kept, as PostgreSQL's track_activity_query_size.
 inline constexpr size_t kMaxShownQueryBytes = 1023;
@@ -46,7 +44,6 @@ struct SessionView {
   SessionState state = SessionState::kIdle;
   std::string query;  // the running statement's text, or the last one's
   int64_t began_micros = 0, transaction_micros = 0, query_micros = 0, changed_micros = 0;
-  const WaitEvent* wait = nullptr;
 };
 
 // Thread-safe. Shared by its session and those who look at it.
@@ -80,7 +77,6 @@ class SessionEntry {
   // Kept for the next call of the table API: it counts among nobody's.
   void SetPooled(bool pooled) { pooled_.store(pooled, std::memory_order_relaxed); }
   bool pooled() const { return pooled_.load(std::memory_order_relaxed); }
-  void SetWait(const WaitEvent* wait) { wait_.store(wait, std::memory_order_relaxed); }
 
   SessionView View() const;
 
@@ -91,23 +87,10 @@ class SessionEntry {
   std::atomic<bool> pooled_{false};
   std::atomic<SessionState> state_{SessionState::kIdle};
   std::atomic<int64_t> transaction_micros_{0}, query_micros_{0}, changed_micros_{0};
-  std::atomic<const WaitEvent*> wait_{nullptr};
   mutable std::mutex mutex_;
   SessionView view_;            // guarded by mutex_, but for what the atomics say
   std::mutex wake_mutex_;       // held while wake_ is called
   std::function<void()> wake_;  // guarded by wake_mutex_
-};
-
-// Says for its lifetime what a session waits for.
-class WaitScope {
- public:
-  WaitScope(SessionEntry* entry, const WaitEvent& wait) : entry_(entry) { entry->SetWait(&wait); }
-  ~WaitScope() { entry_->SetWait(nullptr); }
-  WaitScope(const WaitScope&) = delete;
-  WaitScope& operator=(const WaitScope&) = delete;
-
- private:
-  SessionEntry* entry_;
 };
 
 // Thread-safe.

@@ -713,6 +713,7 @@ void Settings::EndTransaction(bool committed) {
 void Settings::ReadHot() {
   hot_.statement_timeout_ms = GetInt("statement_timeout");
   hot_.lock_timeout_ms = GetInt("lock_timeout");
+  hot_.deadlock_timeout_ms = GetInt("deadlock_timeout");
   hot_.isolation = *Get("transaction_isolation");
   hot_.read_only = GetBool("transaction_read_only");
   hot_.durable = *Get("synchronous_commit") != "off";

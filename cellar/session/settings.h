@@ -61,7 +61,7 @@ class Settings {
 
   // What every statement asks, read from the values once per change.
   struct Hot {
-    int64_t statement_timeout_ms = 0, lock_timeout_ms = 0;
+    int64_t statement_timeout_ms = 0, lock_timeout_ms = 0, deadlock_timeout_ms = 0;
     std::string isolation;                       // transaction_isolation
     bool read_only = false;                      // transaction_read_only
     bool durable = true;                         // synchronous_commit is not off

@@ -9,6 +9,7 @@
 #include "cellar/codec/key.h"
 #include "cellar/session/index_parts.h"
 #include "cellar/session/jobs.h"
+#include "cellar/session/lock_view.h"
 #include "cellar/session/system_privileges.h"
 #include "cellar/session/system_tables.h"
 #include "cellar/session/usage_rows.h"
@@ -267,6 +268,7 @@ class Generator {
         {"pg_opclass", &Generator::Opclass},
         {"pg_operator", &Generator::Operator},
         {"pg_prepared_statements", &Generator::PreparedStatements},
+        {"pg_locks", &Generator::Locks},
         {"pg_proc", &Generator::Proc},
         {"pg_rewrite", &Generator::Rewrite},
         {"pg_sequence", &Generator::Sequence},
@@ -1442,6 +1444,7 @@ class Generator {
     const auto time = [this](std::string_view column, int64_t micros) {
       if (micros != 0) row_.Int(column, micros);
     };
+    const std::map<int32_t, const WaitEvent*> lock_waits = LockWaits(&s_.db->engine->locks());
     for (const SessionView& view : s_.db->sessions.Views()) {
       row_.Int("datid", view.database_id + catalog::TableDescriptor::kFirstOid)
           .Text("datname", view.database)
@@ -1461,12 +1464,18 @@ class Generator {
       time("xact_start", view.transaction_micros);
       time("query_start", view.query_micros);
       time("state_change", view.changed_micros);
-      const WaitEvent* wait = view.wait;
+      const WaitEvent* wait = nullptr;
+      if (const auto at = lock_waits.find(view.pid); at != lock_waits.end()) wait = at->second;
       if (wait == nullptr && view.state != SessionState::kActive && !view.of_job)
         wait = &kWaitsForClient;
       if (wait != nullptr) row_.Text("wait_event_type", wait->type).Text("wait_event", wait->name);
       row_.Emit();
     }
+  }
+
+  void Locks() {
+    LockRows(&s_.db->engine->locks(), Relations(), catalog_->GetNamespace(s_.database_id)->oid(),
+             &row_);
   }
 
   void TableStatistics() {

@@ -121,13 +121,12 @@ namespace {
 // The rows with `keys`, locked as UPDATE and DELETE lock theirs, in old_rows; `place` says which
 // key each of them has.
 Status LockOld(table::Access* access, const KnownTable& known, DirectShape* shape,
-               int64_t lock_timeout_ms, std::vector<uint32_t>* place) {
+               std::vector<uint32_t>* place) {
   table::ScanSpec spec;
   spec.table = known.table;
   spec.index = known.table->primary().id;
   spec.columns = shape->living;
-  spec.lock_rows = true;
-  spec.lock_timeout_ms = lock_timeout_ms;
+  spec.lock.emplace();
   CELLAR_TRY(access->Lookup(spec, shape->keys, &shape->old_rows, place));
   access->NoteReads(*known.table, shape->old_rows.size());
   return Status();
@@ -136,14 +135,14 @@ Status LockOld(table::Access* access, const KnownTable& known, DirectShape* shap
 // Locks these rows and gives them their new values, if all are there; how many are.
 Result<size_t> ChangePresent(table::Access* access, const KnownTable& known, DirectShape* shape,
                              const CellBatch& cells, std::span<const uint32_t> columns,
-                             std::span<const uint32_t> rows, int64_t lock_timeout_ms) {
+                             std::span<const uint32_t> rows) {
   shape->AddRefs(cells, columns, rows);
   shape->keys.columns().resize(shape->key_columns.size());
   for (size_t i = 0; i < shape->key_columns.size(); ++i)
     CopyRows(cells.rows.column(columns[shape->key_sources[i]]), rows, &shape->keys.column(i));
   shape->keys.SetSize(rows.size());
   std::vector<uint32_t> place;
-  CELLAR_TRY(LockOld(access, known, shape, lock_timeout_ms, &place));
+  CELLAR_TRY(LockOld(access, known, shape, &place));
   if (place.size() != rows.size()) return place.size();
   std::vector<uint32_t> changed;
   std::vector<std::string_view> refs;
@@ -160,12 +159,12 @@ Result<size_t> ChangePresent(table::Access* access, const KnownTable& known, Dir
 Status DirectInsert(table::Access* access, const KnownTable& known, DirectShape* shape,
                     DirectConflict conflict, const CellBatch& cells,
                     std::span<const uint32_t> columns, std::span<const uint32_t> rows,
-                    int64_t lock_timeout_ms, WriteResult* result) {
+                    WriteResult* result) {
   const bool upsert = conflict == DirectConflict::kUpdate;
   // Most calls meet what the one before met: then the row is read once.
   if (upsert && rows.size() == 1 && shape->expect_present) {
     CELLAR_TRY_ASSIGN(const size_t changed,
-                      ChangePresent(access, known, shape, cells, columns, rows, lock_timeout_ms));
+                      ChangePresent(access, known, shape, cells, columns, rows));
     result->updated += changed;
     if (changed == 1) return Status();
   }
@@ -210,7 +209,7 @@ Status DirectInsert(table::Access* access, const KnownTable& known, DirectShape*
                     "a row is given twice in one call");
   }
   CELLAR_TRY_ASSIGN(const size_t count,
-                    ChangePresent(access, known, shape, cells, columns, changed, lock_timeout_ms));
+                    ChangePresent(access, known, shape, cells, columns, changed));
   if (count != changed.size()) {
     return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
                     "could not serialize access due to concurrent update");
@@ -221,18 +220,15 @@ Status DirectInsert(table::Access* access, const KnownTable& known, DirectShape*
 
 Result<bool> DirectUpdate(table::Access* access, const KnownTable& known, DirectShape* shape,
                           const CellBatch& cells, std::span<const uint32_t> columns,
-                          std::span<const uint32_t> rows, int64_t lock_timeout_ms,
-                          WriteResult* result) {
-  CELLAR_TRY_ASSIGN(const size_t count,
-                    ChangePresent(access, known, shape, cells, columns, rows, lock_timeout_ms));
+                          std::span<const uint32_t> rows, WriteResult* result) {
+  CELLAR_TRY_ASSIGN(const size_t count, ChangePresent(access, known, shape, cells, columns, rows));
   if (count != rows.size()) return false;
   result->updated += count;
   return true;
 }
 
 Status DirectDelete(table::Access* access, const KnownTable& known, DirectShape* shape,
-                    std::span<const std::vector<Datum>> keys, int64_t lock_timeout_ms,
-                    WriteResult* result) {
+                    std::span<const std::vector<Datum>> keys, WriteResult* result) {
   std::vector<std::string> refs(keys.size());
   std::vector<uint32_t> order(keys.size());
   for (uint32_t i = 0; i < keys.size(); ++i) {
@@ -253,7 +249,7 @@ Status DirectDelete(table::Access* access, const KnownTable& known, DirectShape*
   }
   shape->keys.SetSize(order.size());
   std::vector<uint32_t> place;
-  CELLAR_TRY(LockOld(access, known, shape, lock_timeout_ms, &place));
+  CELLAR_TRY(LockOld(access, known, shape, &place));
   if (place.empty()) return Status();
   std::vector<std::string_view> found;
   for (uint32_t i : place) found.push_back(refs[order[i]]);

@@ -265,15 +265,13 @@ enum class DirectConflict : uint8_t { kError, kSkip, kUpdate };
 Status DirectInsert(table::Access* access, const KnownTable& known, DirectShape* shape,
                     DirectConflict conflict, const CellBatch& cells,
                     std::span<const uint32_t> columns, std::span<const uint32_t> rows,
-                    int64_t lock_timeout_ms, WriteResult* result);
+                    WriteResult* result);
 // False: some rows are not there, and nothing has been written. No key is given twice.
 Result<bool> DirectUpdate(table::Access* access, const KnownTable& known, DirectShape* shape,
                           const CellBatch& cells, std::span<const uint32_t> columns,
-                          std::span<const uint32_t> rows, int64_t lock_timeout_ms,
-                          WriteResult* result);
+                          std::span<const uint32_t> rows, WriteResult* result);
 Status DirectDelete(table::Access* access, const KnownTable& known, DirectShape* shape,
-                    std::span<const std::vector<Datum>> keys, int64_t lock_timeout_ms,
-                    WriteResult* result);
+                    std::span<const std::vector<Datum>> keys, WriteResult* result);
 
 // tables_filter.cc
 struct BoundFilter {

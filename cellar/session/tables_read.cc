@@ -83,29 +83,63 @@ Status FindRows(table::Access* access, const table::ScanSpec& spec, const RowBat
   return Status();
 }
 
-// The same, locked until the transaction ends, by scans, which read again what changed while they
-// waited. `rows` is empty and has its columns.
-Status LockRows(table::Access* access, table::ScanSpec* spec, const RowBatch& keys, RowSet* rows) {
+// The same, locked until the transaction ends; what changed while it was waited for is read again.
+// `rows` is empty and has its columns.
+Status LockRows(table::Access* access, const table::ScanSpec& spec, const RowBatch& keys,
+                RowSet* rows) {
   rows->mutable_key_positions()->clear();
-  spec->lock_rows = true;
+  CELLAR_TRY_ASSIGN(const kv::ReadViewPtr view, access->OpenView());
   for (uint32_t key = 0; key < keys.size(); ++key) {
+    table::ScanSpec one = spec;
     table::Span span;
     for (const ColumnVector& column : keys.columns()) span.equal.push_back(column.Get(key));
-    spec->spans = {span};
+    one.spans = {span};
+    one.view = view;
+    one.with_row_ref = true;
     if (std::any_of(span.equal.begin(), span.equal.end(),
                     [](Datum value) { return value.is_null(); })) {
       continue;
     }
-    CELLAR_TRY_ASSIGN(std::unique_ptr<table::Reader> reader, access->Scan(*spec));
+    CELLAR_TRY_ASSIGN(std::unique_ptr<table::Reader> reader, access->Scan(one));
     RowBatch found;
     while (true) {
       CELLAR_TRY_ASSIGN(bool more, reader->Next(&found));
       if (!more) break;
-      for (size_t i = 0; i < found.size(); ++i) rows->mutable_key_positions()->push_back(key);
-      rows->mutable_batch()->AppendAll(found);
+      const size_t width = one.columns.size();
+      const std::span<const std::string_view> refs(found.column(width).bytes(), found.size());
+      std::vector<table::RowLockOutcome> outcomes;
+      kv::ReadViewPtr newest;
+      CELLAR_TRY(access->LockRows(*one.table, refs, {}, view.get(), &outcomes, &newest));
+      std::vector<uint32_t> kept;
+      std::vector<std::string> changed;
+      for (uint32_t i = 0; i < found.size(); ++i) {
+        if (outcomes[i] == table::RowLockOutcome::kLocked) {
+          kept.push_back(i);
+        } else {
+          changed.emplace_back(refs[i]);
+        }
+      }
+      found.Keep(kept);
+      const auto add = [&](RowBatch* some) {
+        some->columns().resize(width);
+        for (size_t i = 0; i < some->size(); ++i) rows->mutable_key_positions()->push_back(key);
+        rows->mutable_batch()->AppendAll(*some);
+      };
+      add(&found);
+      if (changed.empty()) continue;
+      table::ScanSpec again = one;
+      again.view = newest;
+      CELLAR_TRY_ASSIGN(std::unique_ptr<table::Reader> rereader,
+                        access->ScanRows(std::move(again), changed));
+      RowBatch now;
+      while (true) {
+        CELLAR_TRY_ASSIGN(more, rereader->Next(&now));
+        if (!more) break;
+        add(&now);
+      }
     }
   }
-  access->NoteReads(*spec->table, rows->size());
+  access->NoteReads(*spec.table, rows->size());
   return Status();
 }
 
@@ -163,7 +197,7 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
     table::ScanSpec& spec = lease->spec;
     spec.table = known->table;
     spec.index = by->index->id;
-    spec.lock_rows = false;
+    spec.lock.reset();
     spec.spans.clear();
     spec.columns.clear();
     for (uint32_t position : positions) spec.columns.push_back(known->ids[position]);
@@ -189,8 +223,7 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
       std::vector<Type> types;
       for (uint32_t position : positions) types.push_back(known->schema->columns[position].type);
       rows->mutable_batch()->Reset(types);
-      spec.lock_timeout_ms = s.settings.hot().lock_timeout_ms;
-      found = LockRows(&access, &spec, batch, rows);
+      found = LockRows(&access, spec, batch, rows);
     } else {
       found = FindRows(&access, spec, batch, s.settings.hot().work_mem_bytes, rows);
     }

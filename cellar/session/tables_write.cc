@@ -94,7 +94,6 @@ class Writer {
     CELLAR_TRY(s_.CheckWritable("writes"));
     return s_.RequireTables(*write.plan);
   }
-  int64_t lock_timeout_ms() { return s_.settings.hot().lock_timeout_ms; }
   table::Access* access() { return s_.transaction->access.get(); }
 
   // One run: with the rows of `batch`, or with parameters. Rows that it returns go to `returned`.
@@ -368,9 +367,8 @@ Status PutGroup(Writer* writer, PutMode mode, const CellBatch& cells,
     if (write->direct != nullptr && group.rows.size() <= kBatchRows &&
         KeysDiffer(write->direct.get(), cells, group)) {
       CELLAR_TRY(writer->Admit(*write));
-      CELLAR_TRY_ASSIGN(
-          bool all, DirectUpdate(writer->access(), known, write->direct.get(), cells, group.columns,
-                                 group.rows, writer->lock_timeout_ms(), result));
+      CELLAR_TRY_ASSIGN(bool all, DirectUpdate(writer->access(), known, write->direct.get(), cells,
+                                               group.columns, group.rows, result));
       return all ? Status() : NoRow();
     }
     std::vector<Datum> parameters(columns.size());
@@ -423,7 +421,7 @@ Status PutGroup(Writer* writer, PutMode mode, const CellBatch& cells,
                                     : columns.size() == key.size() ? DirectConflict::kSkip
                                                                    : DirectConflict::kUpdate;
     return DirectInsert(writer->access(), known, write->direct.get(), conflict, cells,
-                        group.columns, group.rows, writer->lock_timeout_ms(), result);
+                        group.columns, group.rows, result);
   }
   RowBatch rows;
   rows.columns().resize(columns.size());
@@ -537,7 +535,7 @@ Status DeleteRows(Writer* writer, std::span<const std::vector<Datum>> keys,
     for (size_t done = 0; done < keys.size(); done += kBatchRows) {
       CELLAR_TRY(DirectDelete(writer->access(), *writer->known_, write->direct.get(),
                               keys.subspan(done, std::min(kBatchRows, keys.size() - done)),
-                              writer->lock_timeout_ms(), result));
+                              result));
     }
     return Status();
   }

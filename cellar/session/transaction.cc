@@ -26,10 +26,20 @@ kv::Isolation KvIsolation(std::string_view name) {
   return name == "serializable" ? kv::Isolation::kSerializable : kv::Isolation::kSnapshot;
 }
 
+table::Access::Level AccessLevel(std::string_view name) {
+  if (name == "serializable") return table::Access::Level::kSerializable;
+  return name == "repeatable read" ? table::Access::Level::kRepeatableRead
+                                   : table::Access::Level::kReadCommitted;
+}
+
 }  // namespace
 
 Status Session::Impl::RefreshStatementSnapshot() {
-  if (!in_block || transaction == nullptr) return Status();
+  if (transaction == nullptr) return Status();
+  const Settings::Hot& hot = settings.hot();
+  transaction->access->set_lock_timeouts(std::chrono::milliseconds(hot.lock_timeout_ms),
+                                         std::chrono::milliseconds(hot.deadlock_timeout_ms));
+  if (!in_block) return Status();
   const std::string& isolation = settings.hot().isolation;
   if (isolation != "read committed" && isolation != "read uncommitted") return Status();
   return transaction->kv->RefreshSnapshot();
@@ -45,12 +55,12 @@ Status Session::Impl::EnsureTransaction(bool read_only_autocommit) {
   begun->read_only = hot.read_only || db->options.read_only;
   kv_options.read_only = begun->read_only || read_only_autocommit;
   kv_options.autocommit = !in_block && read_only_autocommit;
+  kv_options.lock_group = static_cast<uint64_t>(pid);
   begun->kv = db->engine->Begin(kv_options);
   begun->access = std::make_unique<table::Access>(begun->kv.get(), &cancel, db->tables.get());
   begun->access->set_format(settings.format());
   begun->access->set_limits(db->quotas->Active());
-  begun->access->set_move_over_reads(kv_options.isolation == kv::Isolation::kSnapshot &&
-                                     hot.isolation != "repeatable read");
+  begun->access->set_level(AccessLevel(hot.isolation));
   begun->start_micros = NowMicros();
   settings.mutable_format()->now_micros = begun->start_micros;
   transaction = std::move(begun);
@@ -284,7 +294,10 @@ void Session::Impl::Fail() {
     return;
   }
   failed = true;
-  // Without a savepoint to return to there is nothing to keep: locks go now.
+  // What may be returned to stays; locks that were taken since go now, as all do without one.
+  if (transaction != nullptr && !transaction->savepoints.empty()) {
+    static_cast<void>(transaction->kv->RollbackTo(transaction->savepoints.back().kv));
+  }
   if (transaction != nullptr && transaction->savepoints.empty()) {
     InterruptDirectRuns();
     portals.clear();
@@ -312,6 +325,7 @@ Status Session::Impl::ApplyModes(const ast::TransactionModes& modes) {
       kv::TransactionOptions kv_options;
       kv_options.isolation = KvIsolation(name);
       kv_options.read_only = transaction->read_only;
+      kv_options.lock_group = static_cast<uint64_t>(pid);
       transaction->editor.reset();
       transaction->access.reset();
       transaction->kv = db->engine->Begin(kv_options);
@@ -319,7 +333,7 @@ Status Session::Impl::ApplyModes(const ast::TransactionModes& modes) {
           std::make_unique<table::Access>(transaction->kv.get(), &cancel, db->tables.get());
       transaction->access->set_format(settings.format());
       transaction->access->set_limits(db->quotas->Active());
-      transaction->access->set_move_over_reads(name != "repeatable read" && name != "serializable");
+      transaction->access->set_level(AccessLevel(name));
       transaction->required.clear();
     }
   }

@@ -5,6 +5,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/codec/key.h"
+#include "cellar/session/lock_view.h"
 #include "cellar/session/session_internal.h"
 #include "cellar/session/still_current.h"
 #include "cellar/sql/parser/deparse.h"
@@ -307,6 +308,13 @@ Status Session::Impl::DeclareCursor(const ast::DeclareCursorStmt& statement,
   // The cursor's query lives inside this statement's tree, which the plan does not need after
   // planning.
   CELLAR_TRY_ASSIGN(target->plan, sql::PlanStatement(*statement.query, context));
+  if (target->plan->locks_rows && (statement.scroll || statement.hold)) {
+    return UnsupportedError("DECLARE {}CURSOR {}... {} is not supported",
+                            statement.scroll ? "SCROLL " : "", statement.scroll ? "" : "WITH HOLD ",
+                            target->plan->lock_tag.substr(std::string_view("SELECT ").size()))
+        .WithDetail(statement.scroll ? "Scrollable cursors must be READ ONLY."
+                                     : "Holdable cursors must be READ ONLY.");
+  }
   target->statement = prepared.statement;
   target->plan_generation = context.catalog->generation();
   target->settings_generation = settings.generation();
@@ -331,6 +339,7 @@ Status Session::Impl::DeclareCursor(const ast::DeclareCursorStmt& statement,
   CELLAR_TRY_ASSIGN(
       sql::ExecEnvironment environment,
       MakeEnvironment(portal->statement.get(), &portal->context, portal->catalog.get()));
+  environment.one_by_one = target->plan->locks_rows;
   // What it has taken of a sequence is what was fetched.
   if (target->plan->has_effects) environment.batch_rows = 1;
   // It shows what is there now, however late its first row is fetched.
@@ -747,17 +756,25 @@ Status Session::Impl::RunVacuum(const ast::VacuumStmt& statement, ResultSink* si
 }
 
 Status Session::Impl::LockWholeTable(const catalog::TableDescriptor& table, int mode, bool nowait) {
-  constexpr int kFirstExclusiveMode = 5;  // SHARE and stronger keep writers out
-  if (mode < kFirstExclusiveMode) return Status();
   CELLAR_TRY(EnsureTransaction(false));
-  const std::string key = codec::DescriptorKey(table.id.value);
-  const std::string_view keys[] = {key};
-  kv::LockOptions lock_options;
-  lock_options.wait = nowait ? kv::LockWait::kNoWait : kv::LockWait::kBlock;
-  lock_options.timeout = std::chrono::milliseconds(settings.GetInt("lock_timeout"));
-  lock_options.cancel = &cancel;
-  const WaitScope waiting(entry.get(), kWaitsForRelation);
-  return transaction->kv->Lock(keys, lock_options).status();
+  kv::LockOptions options = LockOptionsOfSettings();
+  options.mode = static_cast<kv::LockMode>(mode - 1);
+  if (nowait) options.wait = kv::LockWait::kNoWait;
+  Status status =
+      transaction->kv->LockName(kv::LockKind::kTable, TableLockName(table.id), options).status();
+  if (nowait && status.sqlstate() == sqlstate::kLockNotAvailable) {
+    return SqlError(Code::kUnavailable, sqlstate::kLockNotAvailable,
+                    "could not obtain lock on relation \"{}\"", table.name);
+  }
+  return status;
+}
+
+kv::LockOptions Session::Impl::LockOptionsOfSettings() {
+  kv::LockOptions options;
+  options.timeout = std::chrono::milliseconds(settings.hot().lock_timeout_ms);
+  options.deadlock_after = std::chrono::milliseconds(settings.hot().deadlock_timeout_ms);
+  options.cancel = &cancel;
+  return options;
 }
 
 }  // namespace cellar::session

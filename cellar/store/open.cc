@@ -54,6 +54,7 @@ Result<std::unique_ptr<session::Database>> OpenDatabase(const StoreOptions& opti
   database.run_jobs = options.run_jobs;
   database.max_connections = options.max_connections;
   database.superuser_reserved_connections = options.superuser_reserved_connections;
+  database.client_isolation = options.client_isolation;
   database.durable_commits = options.durable_commits;
   database.memory_limit_bytes = options.statement_memory_bytes;
   database.statement_limit_bytes = options.statement_limit_bytes;

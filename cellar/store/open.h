@@ -37,6 +37,8 @@ struct StoreOptions {
   std::string table_layout, seal;
   // What SHOW says of them.
   int max_connections = 2000, superuser_reserved_connections = 3;
+  // default_transaction_isolation of sessions that speak PostgreSQL's protocol.
+  std::string client_isolation = "read committed";
 };
 
 // Errors: as engines::OpenRocksEngine, and kNotFound for an absent directory that is not to be

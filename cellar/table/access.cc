@@ -49,7 +49,12 @@ Access::~Access() {
   }
 }
 
-void Access::set_move_over_reads(bool value) { impl_->context.move_over_reads = value; }
+void Access::set_level(Level level) { impl_->context.level = level; }
+void Access::set_lock_timeouts(std::chrono::milliseconds most,
+                               std::chrono::milliseconds deadlock_after) {
+  impl_->context.lock_timeout = most;
+  impl_->context.deadlock_after = deadlock_after;
+}
 void Access::set_limits(UsageLimits* limits) { impl_->limits = limits; }
 void Access::set_format(const FormatSettings& settings) { impl_->context.format = settings; }
 const AccessStats& Access::stats() const { return impl_->context.stats; }
@@ -71,6 +76,53 @@ Status Access::WroteSince(const TableDescriptor& table, std::span<const std::str
     CELLAR_TRY_ASSIGN((*wrote)[i], impl_->context.transaction->WroteSince(key, view));
   }
   return Status();
+}
+
+Status Access::LockRows(const TableDescriptor& table, std::span<const std::string_view> refs,
+                        const RowLockSpec& how, const kv::ReadView* view,
+                        std::vector<RowLockOutcome>* outcomes, kv::ReadViewPtr* newest) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(table));
+  StringList keys;
+  for (const std::string_view ref : refs) {
+    AppendRowKey(compiled->primary(), ref, keys.buffer());
+    keys.End();
+  }
+  std::vector<std::string_view> views;
+  for (size_t i = 0; i < refs.size(); ++i) views.push_back(keys[i]);
+  kv::LockOptions options;
+  options.in_order = true;
+  options.only_tell = how.only_tell && impl_->context.level != Level::kReadCommitted;
+  options.view = view;
+  CELLAR_TRY_ASSIGN(const kv::LockResult result,
+                    LockRowKeys(&impl_->context, table, views, how, options));
+  outcomes->assign(refs.size(), RowLockOutcome::kLocked);
+  for (size_t i = 0; i < refs.size(); ++i) {
+    if (result.changed[i]) (*outcomes)[i] = RowLockOutcome::kChanged;
+    if (!result.acquired[i]) (*outcomes)[i] = RowLockOutcome::kSkipped;
+  }
+  if (result.snapshot_moved) *newest = impl_->context.transaction->OpenView(view);
+  return Status();
+}
+
+Status Access::SeeNewest() {
+  if (impl_->context.level != Level::kReadCommitted) return Status();
+  return impl_->context.transaction->RefreshSnapshot();
+}
+
+Status Access::HoldKeys(const TableDescriptor& table, IndexId index, const RowBatch& keys) {
+  return HoldReferencedKeys(&impl_->context, table, index, keys);
+}
+
+Status Access::NoteKeysGone(const TableDescriptor& table, IndexId index, const RowBatch& keys) {
+  return NoteReferencedKeysGone(&impl_->context, table, index, keys);
+}
+
+Result<std::unique_ptr<Reader>> Access::ScanRows(ScanSpec spec, std::span<const std::string> refs) {
+  TablePtr table = spec.table;
+  std::vector<ColumnId> columns = spec.columns;
+  CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader,
+                    OpenRowsScan(&impl_->context, std::move(spec), refs));
+  return WithCheckedEnums(std::move(table), std::move(columns), std::move(reader));
 }
 
 Result<std::unique_ptr<Reader>> Access::Scan(ScanSpec spec) {
@@ -109,13 +161,14 @@ class Looker {
     CELLAR_TRY(SortKeys());
     const bool whole =
         codec_->index().unique && keys_.num_columns() == codec_->index().key_columns.size();
+    if (spec_.lock.has_value() && !(whole && codec_->index().primary)) {
+      return InternalError("a look-up that locks more than points");
+    }
     if (whole) {
       CELLAR_TRY(ReadPoints(&entries));
     } else {
       CELLAR_TRY(ReadRanges(&entries));
     }
-    const bool locked_already = whole && codec_->index().primary;
-    if (spec_.lock_rows && !locked_already) CELLAR_TRY(entries.LockRows(spec_, items_));
     CELLAR_TRY(entries.FetchRows());
     CELLAR_TRY(Emit(entries, batch, key_row));
     return CheckEnumCodes(*spec_.table, spec_.columns, *batch);
@@ -182,7 +235,7 @@ class Looker {
     }));
     std::vector<std::string_view> points;
     for (const KeyItem& item : items_) points.push_back(item.start);
-    if (spec_.lock_rows && primary) CELLAR_TRY(LockPoints(&points, &groups, entries));
+    if (spec_.lock.has_value()) CELLAR_TRY(LockPoints(&points, &groups, entries));
     if (primary) {
       for (size_t i = 0; i < points.size(); ++i) AddEntry(points[i], {}, groups[i], entries);
       return entries->FetchPrimary();
@@ -198,11 +251,12 @@ class Looker {
   Status LockPoints(std::vector<std::string_view>* points,
                     std::vector<std::pair<size_t, size_t>>* groups, EntrySet* entries) {
     kv::ReadViewPtr view;
-    CELLAR_TRY_ASSIGN(std::vector<bool> acquired, LockKeys(context_, spec_, *points, &view));
+    CELLAR_TRY_ASSIGN(const std::vector<bool> wanted,
+                      LockPointKeys(context_, spec_, *points, &view));
     entries->ReadAt(std::move(view));
     size_t kept = 0;
     for (size_t i = 0; i < points->size(); ++i) {
-      if (!acquired[i]) continue;
+      if (!wanted[i]) continue;
       (*points)[kept] = (*points)[i];
       (*groups)[kept++] = (*groups)[i];
     }
@@ -248,7 +302,7 @@ class Looker {
     if (codec_->index().primary && (compiled->paged() || compiled->split())) {
       return ReadScatteredRanges(entries);
     }
-    const bool needs_ref = spec_.with_row_ref || spec_.lock_rows || !codec_->covering();
+    const bool needs_ref = spec_.with_row_ref || !codec_->covering();
     std::vector<std::pair<size_t, size_t>> groups;
     CELLAR_TRY(ForEachKey([&](size_t first, size_t end) -> Status {
       CELLAR_TRY(context_->CheckCancel());

@@ -5,6 +5,7 @@
 // batch.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -49,7 +50,18 @@ struct Span {
   Nulls nulls = Nulls::kInclude;  // set bounds exclude NULLs in any case
 };
 
-enum class LockWait : uint8_t { kBlock, kNoWait, kSkipLocked };
+// How rows are locked.
+struct RowLockSpec {
+  kv::LockMode mode = kv::kForUpdate;
+  kv::LockWait wait = kv::LockWait::kBlock;
+  bool only_tell = false;  // above READ COMMITTED a row that has changed is told of, and no error
+};
+// What became of a row that was to be locked.
+enum class RowLockOutcome : uint8_t {
+  kLocked,
+  kChanged,  // locked, but since the view it was read at somebody has changed or deleted it
+  kSkipped,  // held by somebody else, and not waited for
+};
 
 // A condition that rows must meet. `value` is of the column's type (Type of the descriptor), not
 // NULL, and its bytes outlive the scan.
@@ -69,13 +81,14 @@ struct ScanSpec {
   std::vector<ColumnId> columns;  // wanted, in the order of the result batch's columns
   // Only rows that meet all of these are returned. Where columns lie side by side, those of the
   // filters are read first, the others only for rows that are left, and parts of the table whose
-  // greatest and least values exclude a match are passed over. Not together with lock_rows.
+  // greatest and least values exclude a match are passed over.
   std::vector<ColumnFilter> filters;
   bool reverse = false;
   uint64_t limit_hint = 0;  // rows the caller is likely to want; 0: all
-  bool lock_rows = false;   // lock rows' primary keys as FOR UPDATE does, re-reading after waits
-  LockWait lock_wait = LockWait::kBlock;
-  int64_t lock_timeout_ms = 0;  // 0: wait for ever
+  // The rows are locked before they are read; those that were changed since the view are read as
+  // they are now. Of whole keys of the primary index alone; other rows are locked by LockRows, once
+  // it is known which ones are wanted.
+  std::optional<RowLockSpec> lock;
   // Adds, after `columns`, one hidden kBytes column holding the row's primary key bytes (RowRef):
   // pass it to Writer::Update and Delete.
   bool with_row_ref = false;
@@ -172,9 +185,14 @@ class Access {
   Access(kv::Transaction* transaction, const CancelToken* cancel, TableStore* store = nullptr);
   ~Access();
 
-  // READ COMMITTED: locking a row that has changed moves the snapshot whatever has been read before
-  // (kv::LockOptions::move_over_reads).
-  void set_move_over_reads(bool value);
+  // What is done about a row that has changed since it was read and is to be locked. Under READ
+  // COMMITTED it is read again; else that is an error, 40001. kSerializable, the default, is for
+  // transactions that track what they read.
+  enum class Level : uint8_t { kReadCommitted, kRepeatableRead, kSerializable };
+  void set_level(Level level);
+  // Of waits for locks: how long they last at most (0: for ever), and after which time it is looked
+  // whether they would never end.
+  void set_lock_timeouts(std::chrono::milliseconds most, std::chrono::milliseconds deadlock_after);
   // How values print in the details of errors.
   void set_format(const FormatSettings& settings);
   // Null: no limits. Outlives the Access.
@@ -186,6 +204,30 @@ class Access {
   // Cost: no trip to the engine.
   Status WroteSince(const TableDescriptor& table, std::span<const std::string_view> refs,
                     const kv::ReadView& view, std::vector<uint8_t>* wrote);
+
+  // Locks rows, by RowRef, one after the other as they are given. `view`: at which they were read.
+  // If one has changed since, *newest is a view that has its newest version; else it stays as it
+  // is. Errors: kConflict 40001, unless READ COMMITTED, when one has changed; 40P01; 55P03 with
+  // kNoWait or after the timeout. Cost: no trip.
+  Status LockRows(const TableDescriptor& table, std::span<const std::string_view> refs,
+                  const RowLockSpec& how, const kv::ReadView* view,
+                  std::vector<RowLockOutcome>* outcomes, kv::ReadViewPtr* newest);
+  // Those of the rows behind `refs` that Scan would return, in no order; the spec's limit and
+  // direction mean nothing. Cost: one MultiGet.
+  Result<std::unique_ptr<Reader>> ScanRows(ScanSpec spec, std::span<const std::string> refs);
+
+  // From here on reads without a view see everything that is committed, under READ COMMITTED.
+  Status SeeNewest();
+  // A reference to rows holds as long as their keys do, whatever else of the rows changes: what
+  // keeps it true is not the row, but two marks of its key that no row has. `keys` holds values of
+  // all columns of a unique index, in its order, without NULLs.
+  //
+  // The keys are there, and this transaction refers to them: its commit fails if one of them goes
+  // (NoteKeysGone) after the snapshot; and that of whoever has looked for references meanwhile.
+  Status HoldKeys(const TableDescriptor& table, IndexId index, const RowBatch& keys);
+  // The keys have gone, deleted or changed, and this transaction has looked, or is about to look,
+  // who refers to them. The commit fails if somebody comes to do so (HoldKeys).
+  Status NoteKeysGone(const TableDescriptor& table, IndexId index, const RowBatch& keys);
 
   // Opens a scan. Point spans on a unique index whose columns are all given cost one Get or
   // MultiGet; spans cost a trip per block; an index that does not hold all wanted columns costs one

@@ -351,7 +351,7 @@ TEST_F(AccessTest, LockedPointSeesWhatItsHolderWrote) {
   Access writing(holder.get(), nullptr);
   UpdateOne(&writing, 1, {"1", "ann", "31"});
   ScanSpec spec = SpecOf(table_, table_->primary(), {PointOf({Datum::Int(1)})});
-  spec.lock_rows = true;
+  spec.lock.emplace();
   ScanRows(&writing, spec);
   auto waiter = Begin();
   waiter->snapshot_version();
@@ -366,13 +366,48 @@ TEST_F(AccessTest, LockedPointSeesWhatItsHolderWrote) {
   EXPECT_EQ(rows, (std::vector<Row>{{"1", "ann", "31"}}));
 }
 
+// What the scan returns, locked; what has changed is read again.
+std::vector<Row> ScanAndLock(Access* access, ScanSpec spec, RowLockSpec how) {
+  spec.view = Must(access->OpenView());
+  spec.with_row_ref = true;
+  std::vector<Row> rows;
+  std::vector<std::string> changed;
+  kv::ReadViewPtr newest;
+  std::unique_ptr<Reader> reader = Must(access->Scan(spec));
+  RowBatch batch;
+  const auto add = [&](const std::vector<bool>& kept) {
+    const std::vector<Row> found = RowsOf(batch);
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (!kept[i]) continue;
+      rows.push_back(found[i]);
+      rows.back().pop_back();  // the RowRef
+    }
+  };
+  while (Must(reader->Next(&batch))) {
+    const std::span<const std::string_view> refs(batch.column(spec.columns.size()).bytes(),
+                                                 batch.size());
+    std::vector<RowLockOutcome> outcomes;
+    Must(access->LockRows(*spec.table, refs, how, spec.view.get(), &outcomes, &newest));
+    std::vector<bool> kept;
+    for (size_t i = 0; i < refs.size(); ++i) {
+      kept.push_back(outcomes[i] == RowLockOutcome::kLocked);
+      if (outcomes[i] == RowLockOutcome::kChanged) changed.emplace_back(refs[i]);
+    }
+    add(kept);
+  }
+  if (changed.empty()) return rows;
+  spec.view = newest;
+  std::unique_ptr<Reader> again = Must(access->ScanRows(spec, changed));
+  while (Must(again->Next(&batch))) add(std::vector<bool>(batch.size(), true));
+  return rows;
+}
+
 TEST_F(AccessTest, ReadCommittedLocksDropRowsThatLeftTheSpan) {
   Fill({{"1", "ann", "30"}, {"2", "bob", "30"}, {"3", "cid", "30"}});
   ScanSpec spec = SpecOf(table_, Index("people_age_idx"), {PointOf({Datum::Int(30)})});
-  spec.lock_rows = true;
   auto reader_transaction = Begin(true);
   Access access(reader_transaction.get(), nullptr);
-  access.set_move_over_reads(true);
+  access.set_level(Access::Level::kReadCommitted);
   // The reader's snapshot is older than these changes.
   reader_transaction->snapshot_version();
   auto other = Begin(true);
@@ -380,45 +415,60 @@ TEST_F(AccessTest, ReadCommittedLocksDropRowsThatLeftTheSpan) {
   UpdateOne(&writing, 1, {"1", "ann", "99"});
   UpdateOne(&writing, 2, {"2", "bea", "30"});
   Must(other->Commit());
-  EXPECT_EQ(ScanRows(&access, spec), (std::vector<Row>{{"2", "bea", "30"}, {"3", "cid", "30"}}));
+  EXPECT_EQ(ScanAndLock(&access, spec, {}),
+            (std::vector<Row>{{"3", "cid", "30"}, {"2", "bea", "30"}}));
+}
+
+TEST_F(AccessTest, AFilterHoldsForWhatIsReadAgain) {
+  Fill({{"1", "ann", "30"}, {"2", "bob", "30"}});
+  ScanSpec spec = SpecOf(table_, table_->primary());
+  spec.columns = {ColumnId{2}};
+  ColumnFilter filter;
+  filter.column = ColumnId{3};
+  filter.filter.op = FilterOp::kEqual;
+  filter.filter.value = Datum::Int(30);
+  spec.filters = {filter};
+  auto reader_transaction = Begin(true);
+  Access access(reader_transaction.get(), nullptr);
+  access.set_level(Access::Level::kReadCommitted);
+  reader_transaction->snapshot_version();
+  auto other = Begin(true);
+  Access writing(other.get(), nullptr);
+  UpdateOne(&writing, 1, {"1", "ann", "99"});
+  UpdateOne(&writing, 2, {"2", "bea", "30"});
+  Must(other->Commit());
+  EXPECT_EQ(ScanAndLock(&access, spec, {}), (std::vector<Row>{{"bea"}}));
 }
 
 TEST_F(AccessTest, SkipLockedLeavesOutRowsOfOthers) {
   FillMany(4);
   ScanSpec spec = SpecOf(table_, table_->primary(), {PointOf({Datum::Int(2)})});
-  spec.lock_rows = true;
+  spec.lock.emplace();
   auto holder = Begin();
   Access holding(holder.get(), nullptr);
   ScanRows(&holding, spec);
   auto other = Begin();
   Access access(other.get(), nullptr);
-  spec.lock_wait = LockWait::kSkipLocked;
+  spec.lock->wait = kv::LockWait::kSkip;
   EXPECT_TRUE(ScanRows(&access, spec).empty());
+  spec.lock.reset();
   spec.spans = {Span{}};
   spec.columns = {ColumnId{1}};
-  EXPECT_EQ(ScanRows(&access, spec), (std::vector<Row>{{"0"}, {"1"}, {"3"}}));
-  spec.lock_wait = LockWait::kNoWait;
-  std::unique_ptr<Reader> reader = Must(access.Scan(spec));
+  EXPECT_EQ(ScanAndLock(&access, spec, {.wait = kv::LockWait::kSkip}),
+            (std::vector<Row>{{"0"}, {"1"}, {"3"}}));
+  std::vector<RowLockOutcome> outcomes;
+  kv::ReadViewPtr newest;
+  ScanSpec point = SpecOf(table_, table_->primary(), {PointOf({Datum::Int(2)})});
+  point.columns.clear();
+  point.with_row_ref = true;
+  std::unique_ptr<Reader> reader = Must(access.Scan(point));
   RowBatch batch;
-  EXPECT_EQ(reader->Next(&batch).status().sqlstate(), "55P03");
-}
-
-TEST_F(AccessTest, ALimitedLockLocksNoMoreRowsThanWanted) {
-  FillMany(4);
-  ScanSpec spec = SpecOf(table_, table_->primary());
-  spec.lock_rows = true;
-  spec.lock_wait = LockWait::kSkipLocked;
-  spec.limit_hint = 1;
-  spec.columns = {ColumnId{1}};
-  std::vector<std::unique_ptr<kv::Transaction>> workers;
-  for (const char* expected : {"0", "1", "2", "3"}) {
-    workers.push_back(Begin());
-    Access access(workers.back().get(), nullptr);
-    std::unique_ptr<Reader> reader = Must(access.Scan(spec));
-    RowBatch batch;
-    ASSERT_TRUE(Must(reader->Next(&batch)));
-    EXPECT_EQ(RowsOf(batch), (std::vector<Row>{{expected}}));
-  }
+  ASSERT_TRUE(Must(reader->Next(&batch)));
+  const std::string_view refs[] = {batch.column(0).bytes()[0]};
+  const Status status =
+      access.LockRows(*table_, refs, {.wait = kv::LockWait::kNoWait}, nullptr, &outcomes, &newest);
+  EXPECT_EQ(status.sqlstate(), "55P03");
+  EXPECT_NE(status.message().find("in relation \"people\""), std::string::npos);
 }
 
 TEST_F(AccessTest, TwoTransactionsCannotAddOneUniqueKey) {

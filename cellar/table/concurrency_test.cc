@@ -50,7 +50,7 @@ class Concurrency : public testing::TestWithParam<kv::Isolation> {
   Status ChangeRow(Access* access, const TablePtr& table, int id, const Row& row, bool remove) {
     ScanSpec spec = SpecOf(table, table->primary(), {PointOf({Datum::Int(id)})});
     spec.with_row_ref = true;
-    spec.lock_rows = true;
+    spec.lock.emplace();
     CELLAR_TRY_ASSIGN(std::unique_ptr<Reader> reader, access->Scan(spec));
     RowBatch found;
     CELLAR_TRY_ASSIGN(bool there, reader->Next(&found));

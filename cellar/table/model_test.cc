@@ -349,7 +349,6 @@ class Model : public testing::TestWithParam<std::tuple<size_t, Storage>> {
     ScanSpec spec = SpecOf(table_, index, {RandomSpan(index)});
     spec.reverse = random_() % 2 == 0;
     spec.limit_hint = random_() % 3;
-    spec.lock_rows = random_() % 5 == 0;
     std::shuffle(spec.columns.begin(), spec.columns.end(), random_);
     spec.columns.resize(random_() % (spec.columns.size() + 1));
     std::vector<Values> expected;
@@ -359,7 +358,7 @@ class Model : public testing::TestWithParam<std::tuple<size_t, Storage>> {
     std::sort(expected.begin(), expected.end(),
               [&](const Values& a, const Values& b) { return Before(index, a, b); });
     if (spec.reverse) std::reverse(expected.begin(), expected.end());
-    if (!spec.lock_rows && random_() % 2 == 0) {
+    if (random_() % 2 == 0) {
       for (size_t i = 0; i <= random_() % 2; ++i) {
         const size_t c = random_() % types_.size();
         ColumnFilter filter;
@@ -396,7 +395,7 @@ class Model : public testing::TestWithParam<std::tuple<size_t, Storage>> {
       keys.AppendRow(key);
     }
     ScanSpec spec = SpecOf(table_, index);
-    spec.lock_rows = random_() % 4 == 0;
+    if (index.primary && columns == index.key.size() && random_() % 4 == 0) spec.lock.emplace();
     std::vector<std::pair<uint32_t, Row>> expected, got;
     for (uint32_t i = 0; i < patterns.size(); ++i) {
       for (const Values& row : rows_) {

@@ -23,20 +23,6 @@ constexpr size_t kFetchBytes = 1 << 20;
 constexpr size_t kGuessedRowBytes = 128;
 constexpr size_t kGuessedKeyBytes = 32;
 
-kv::LockOptions LockOptionsOf(const ScanSpec& spec, const AccessContext& context) {
-  kv::LockOptions options;
-  switch (spec.lock_wait) {
-    case LockWait::kBlock: options.wait = kv::LockWait::kBlock; break;
-    case LockWait::kNoWait: options.wait = kv::LockWait::kNoWait; break;
-    case LockWait::kSkipLocked: options.wait = kv::LockWait::kSkip; break;
-  }
-  options.timeout = std::chrono::milliseconds(spec.lock_timeout_ms);
-  options.cancel = context.cancel;
-  options.move_over_reads = context.move_over_reads;
-  options.view = spec.view.get();
-  return options;
-}
-
 std::vector<uint32_t> PlacesOf(const std::vector<bool>& flags) {
   std::vector<uint32_t> places;
   for (size_t i = 0; i < flags.size(); ++i) {
@@ -149,12 +135,60 @@ Status AccessContext::MultiGet(std::span<const std::string_view> keys,
   return Status();
 }
 
-Result<std::vector<bool>> LockKeys(AccessContext* context, const ScanSpec& spec,
-                                   std::span<const std::string_view> keys, kv::ReadViewPtr* view) {
+Result<kv::LockResult> LockRowKeys(AccessContext* context, const TableDescriptor& table,
+                                   std::span<const std::string_view> keys, const RowLockSpec& how,
+                                   kv::LockOptions options) {
+  options.mode = how.mode;
+  options.wait = how.wait;
+  options.timeout = context->lock_timeout;
+  options.deadlock_after = context->deadlock_after;
+  options.cancel = context->cancel;
+  options.move_over_reads = context->level == Access::Level::kReadCommitted;
+  Result<kv::LockResult> result = context->transaction->Lock(keys, options);
+  if (!result.ok() && how.wait == kv::LockWait::kNoWait &&
+      result.status().sqlstate() == sqlstate::kLockNotAvailable) {
+    return SqlError(Code::kUnavailable, sqlstate::kLockNotAvailable,
+                    "could not obtain lock on row in relation \"{}\"", table.name);
+  }
+  return result;
+}
+
+Result<std::vector<bool>> LockPointKeys(AccessContext* context, const ScanSpec& spec,
+                                        std::span<const std::string_view> keys,
+                                        kv::ReadViewPtr* view) {
+  kv::LockOptions options;
+  options.view = spec.view.get();
+  // Then a row that came meanwhile is no reason to refuse anything.
+  options.only_tell = context->level == Access::Level::kRepeatableRead;
   CELLAR_TRY_ASSIGN(kv::LockResult result,
-                    context->transaction->Lock(keys, LockOptionsOf(spec, *context)));
-  *view = result.snapshot_moved ? context->transaction->OpenView(spec.view.get()) : spec.view;
-  return std::move(result.acquired);
+                    LockRowKeys(context, *spec.table, keys, *spec.lock, options));
+  *view = spec.view;
+  std::vector<bool> wanted = std::move(result.acquired);
+  if (result.snapshot_moved) *view = context->transaction->OpenView(spec.view.get());
+  std::vector<std::string_view> changed;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!result.changed[i]) continue;
+    changed.push_back(keys[i]);
+    places.push_back(i);
+  }
+  if (changed.empty() || context->level == Access::Level::kSerializable) return wanted;
+  // Who waits for a row that was not there when he looked does not see it.
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*spec.table));
+  RowFetcher fetcher;
+  std::vector<StoredRow> rows;
+  std::vector<uint8_t> found;
+  CELLAR_TRY(fetcher.Fetch(context, *compiled, changed, spec.view.get(), &rows, &found,
+                           WantedValues::Of({})));
+  std::vector<std::string_view> lost;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (!found[i]) wanted[places[i]] = false;
+    if (found[i]) lost.push_back(changed[i]);
+  }
+  if (lost.empty() || !options.only_tell) return wanted;
+  options.only_tell = false;
+  CELLAR_TRY(LockRowKeys(context, *spec.table, lost, *spec.lock, options).status());
+  return wanted;
 }
 
 // ---- EntrySet ----
@@ -294,7 +328,7 @@ size_t EntrySet::RowBytes() const {
   return bytes;
 }
 
-Status EntrySet::DropMoved(std::span<const KeyItem> items) {
+Status EntrySet::KeepIn(std::span<const KeyItem> items) {
   const IndexCodec& index = entry_codec_->index();
   if (index.primary || keys.empty()) return Status();
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table_));
@@ -319,23 +353,6 @@ Status EntrySet::DropMoved(std::span<const KeyItem> items) {
   }
   Keep(places);
   return Status();
-}
-
-Status EntrySet::LockRows(const ScanSpec& spec, std::span<const KeyItem> items) {
-  CELLAR_TRY(FindRowKeys());
-  if (keys.empty()) return Status();
-  CELLAR_TRY_ASSIGN(const std::vector<bool> acquired,
-                    LockKeys(context_, spec, row_keys_, &read_at_));
-  if (spec.lock_wait == LockWait::kSkipLocked) Keep(PlacesOf(acquired));
-  if (read_at_ == view_) return Status();
-  // A row that is gone or changed is no damage now.
-  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*table_));
-  std::vector<uint8_t> found;
-  CELLAR_TRY(fetcher_->Fetch(context_, *compiled, row_keys_, read_at_.get(), &rows_, &found));
-  const std::vector<uint32_t> places = PlacesOf(std::vector<bool>(found.begin(), found.end()));
-  fetched_ = true;
-  Keep(places);
-  return DropMoved(items);
 }
 
 Status EntrySet::Decode(size_t start, size_t count, size_t first_row, RowBatch* batch) const {
@@ -424,11 +441,7 @@ class ScanReader final : public Reader {
         filter_(spec_, *codec_),
         items_(std::move(items)),
         entries_(context, spec_.table.get(), spec_.view, std::move(entries), std::move(rows)) {
-    const bool needs_ref = spec_.with_row_ref || spec_.lock_rows || !codec_->covering();
-    keys_only_ = codec_->keys_only(needs_ref);
-    if (spec_.lock_rows && spec_.limit_hint != 0) {
-      slice_ = std::min<uint64_t>(slice_, spec_.limit_hint);
-    }
+    keys_only_ = codec_->keys_only(spec_.with_row_ref || !codec_->covering());
   }
 
   Result<bool> Next(RowBatch* batch) override {
@@ -468,17 +481,14 @@ class ScanReader final : public Reader {
       CELLAR_TRY(NextBlock());
       if (block_.empty()) return true;
     }
-    // A block at once, unless rows are locked that perhaps nobody wants.
-    const size_t left = block_.size() - block_at_;
     const bool fetches = !codec_->covering();
-    size_t count = spec_.lock_rows ? std::min(left, slice_) : left;
+    size_t count = block_.size() - block_at_;
     if (fetches) count = std::min(count, fetch_rows_);
     for (size_t i = block_at_; i < block_at_ + count; ++i) {
       entries_.keys.push_back(block_.key(i));
       entries_.values.push_back(block_.value(i));
     }
     block_at_ += count;
-    if (spec_.lock_rows) CELLAR_TRY(entries_.LockRows(spec_, items_));
     CELLAR_TRY(entries_.FetchRows());
     if (fetches && entries_.size() > 0) {
       const size_t row_bytes = std::max<size_t>(1, entries_.RowBytes() / entries_.size());
@@ -499,7 +509,7 @@ class ScanReader final : public Reader {
     }
     merged_keys_.Clear();
     std::vector<StoredRow> rows;
-    while (rows.size() < slice_) {
+    while (rows.size() < kBatchRows) {
       if (run_.kind == MergeRun::Kind::kLoad) CELLAR_TRY(merge_->Next(rows.empty(), &run_));
       if (run_.kind == MergeRun::Kind::kLoad) break;
       if (run_.kind == MergeRun::Kind::kEnd) {
@@ -512,7 +522,6 @@ class ScanReader final : public Reader {
       if (!status.ok()) return DamagedEntry(*spec_.table, spec_.table->primary(), status);
     }
     for (size_t i = 0; i < rows.size(); ++i) entries_.AddStored(merged_keys_[i], rows[i]);
-    if (spec_.lock_rows) CELLAR_TRY(entries_.LockRows(spec_, items_));
     return true;
   }
 
@@ -521,7 +530,6 @@ class ScanReader final : public Reader {
     if (split_ == nullptr) {
       SplitScan::Options options;
       options.reverse = spec_.reverse;
-      options.lock_rows = spec_.lock_rows;
       options.limit_hint = spec_.limit_hint;
       options.view = spec_.view.get();
       split_ = std::make_unique<SplitScan>(context_, table_, codec_.get(), items_[item_].start,
@@ -537,13 +545,10 @@ class ScanReader final : public Reader {
         return true;
       }
     }
-    const size_t left = split_rows_.size() - split_at_;
-    const size_t count = spec_.lock_rows ? std::min(left, slice_) : left;
-    for (size_t i = split_at_; i < split_at_ + count; ++i) {
+    for (size_t i = split_at_; i < split_rows_.size(); ++i) {
       entries_.AddStored(split_keys_[i], split_rows_[i]);
     }
-    split_at_ += count;
-    if (spec_.lock_rows) CELLAR_TRY(entries_.LockRows(spec_, items_));
+    split_at_ = split_rows_.size();
     return true;
   }
 
@@ -617,13 +622,13 @@ class ScanReader final : public Reader {
   // Looks up the points from item_ on, kBatchRows at most.
   Status LoadPoints() {
     size_t end = item_ + 1;
-    while (end < items_.size() && items_[end].point && end - item_ < slice_) ++end;
+    while (end < items_.size() && items_[end].point && end - item_ < kBatchRows) ++end;
     point_keys_.clear();
     for (size_t i = item_; i < end; ++i) point_keys_.push_back(items_[i].start);
     item_ = end;
     const bool primary = codec_->index().primary;
     // The key of a row is known before it is read: locked first, it is read once.
-    if (spec_.lock_rows && primary) CELLAR_TRY(LockPoints());
+    if (spec_.lock.has_value()) CELLAR_TRY(LockPoints());
     if (primary) {
       entries_.keys.assign(point_keys_.begin(), point_keys_.end());
       return entries_.FetchPrimary();
@@ -634,15 +639,15 @@ class ScanReader final : public Reader {
       entries_.keys.push_back(point_keys_[i]);
       entries_.values.push_back(pins_[i].view());
     }
-    if (spec_.lock_rows) CELLAR_TRY(entries_.LockRows(spec_, items_));
     return entries_.FetchRows();
   }
 
   Status LockPoints() {
     kv::ReadViewPtr view;
-    CELLAR_TRY_ASSIGN(std::vector<bool> acquired, LockKeys(context_, spec_, point_keys_, &view));
+    CELLAR_TRY_ASSIGN(const std::vector<bool> wanted,
+                      LockPointKeys(context_, spec_, point_keys_, &view));
     entries_.ReadAt(std::move(view));
-    if (spec_.lock_wait == LockWait::kSkipLocked) KeepPlaces(PlacesOf(acquired), &point_keys_);
+    KeepPlaces(PlacesOf(wanted), &point_keys_);
     return Status();
   }
 
@@ -662,7 +667,6 @@ class ScanReader final : public Reader {
   EntrySet entries_;
   size_t at_ = 0;  // of entries_
   bool keys_only_ = false;
-  size_t slice_ = kBatchRows;
   size_t fetch_rows_ = kFirstFetch;  // by entries of an index at once: rows may be long
 
   size_t item_ = 0;
@@ -709,6 +713,59 @@ class PointReader final : public Reader {
   bool done_ = false;
 };
 
+// Rows by their references, as far as they lie in the spans and meet the filters.
+class RowsReader final : public Reader {
+ public:
+  RowsReader(AccessContext* context, ScanSpec spec, std::shared_ptr<const ScanCodec> entries,
+             std::shared_ptr<const ScanCodec> rows)
+      : context_(context),
+        spec_(std::move(spec)),
+        codec_(rows),
+        filter_(spec_, *codec_),
+        entries_(context, spec_.table.get(), spec_.view, std::move(entries), std::move(rows)) {}
+
+  Status Load(std::span<const std::string> refs, std::span<const KeyItem> items) {
+    CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*spec_.table));
+    for (const std::string& ref : refs) {
+      AppendRowKey(compiled->primary(), ref, keys_.buffer());
+      keys_.End();
+    }
+    std::vector<std::string_view> keys;
+    for (size_t i = 0; i < refs.size(); ++i) keys.push_back(keys_[i]);
+    std::vector<StoredRow> rows;
+    std::vector<uint8_t> found;
+    CELLAR_TRY(fetcher_.Fetch(context_, *compiled, keys, spec_.view.get(), &rows, &found));
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (found[i]) entries_.AddStored(keys[i], rows[i]);
+    }
+    if (spec_.index != compiled->primary().index->id) return entries_.KeepIn(items);
+    return Status();
+  }
+  Result<bool> Next(RowBatch* batch) override {
+    while (true) {
+      filter_.Prepare(batch);
+      batch->Reset(codec_->types());
+      const size_t count = std::min(entries_.size() - at_, kBatchRows);
+      if (count == 0) return false;
+      batch->Resize(count);
+      CELLAR_TRY(entries_.Decode(at_, count, 0, batch));
+      at_ += count;
+      filter_.Apply(batch);
+      if (batch->size() != 0) return true;
+    }
+  }
+
+ private:
+  AccessContext* context_;
+  ScanSpec spec_;
+  std::shared_ptr<const ScanCodec> codec_;
+  BatchFilter filter_;
+  StringList keys_;
+  RowFetcher fetcher_;
+  EntrySet entries_;
+  size_t at_ = 0;
+};
+
 std::string RowKeyOf(const IndexCodec& primary, std::span<const Datum> values) {
   std::string key;
   key.reserve(primary.prefix.size() + 12 * values.size() + 2);
@@ -729,7 +786,7 @@ Result<std::unique_ptr<Reader>> OpenScan(AccessContext* context, ScanSpec spec) 
       std::shared_ptr<const ScanCodec> entries,
       compiled->Scan(spec.index, spec.columns, spec.with_row_ref, ScanBytes::kBorrow));
   const IndexCodec& index = entries->index();
-  if (index.primary && !compiled->split() && spec.spans.size() == 1 && !spec.lock_rows &&
+  if (index.primary && !compiled->split() && spec.spans.size() == 1 && !spec.lock.has_value() &&
       spec.filters.empty() && IsPoint(index, spec.spans[0].equal)) {
     std::string key = RowKeyOf(index, spec.spans[0].equal);
     if (compiled->paged()) {
@@ -741,6 +798,9 @@ Result<std::unique_ptr<Reader>> OpenScan(AccessContext* context, ScanSpec spec) 
   }
   if (spec.view == nullptr) spec.view = context->transaction->OpenView();
   CELLAR_TRY_ASSIGN(std::vector<KeyItem> items, KeyItemsOf(index, spec.spans));
+  const bool points = index.primary && std::all_of(items.begin(), items.end(),
+                                                   [](const KeyItem& item) { return item.point; });
+  if (spec.lock.has_value() && !points) return InternalError("a scan that locks more than points");
   return OpenRangeScan(context, std::move(spec), std::move(items));
 }
 
@@ -748,7 +808,7 @@ Result<std::unique_ptr<Reader>> OpenRangeScan(AccessContext* context, ScanSpec s
                                               std::vector<KeyItem> items) {
   CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*spec.table));
   const bool pages =
-      compiled->paged() && spec.index == compiled->primary().index->id && !spec.lock_rows &&
+      compiled->paged() && spec.index == compiled->primary().index->id &&
       std::none_of(items.begin(), items.end(), [](const KeyItem& item) { return item.point; });
   std::vector<ColumnId> with_filters;
   std::span<const ColumnId> columns = spec.columns;
@@ -760,12 +820,28 @@ Result<std::unique_ptr<Reader>> OpenRangeScan(AccessContext* context, ScanSpec s
   }
   const IndexCodec& index = entries->index();
   std::shared_ptr<const ScanCodec> rows = entries;
-  if (!index.primary && (spec.lock_rows || !entries->covering())) {
+  if (!index.primary && !entries->covering()) {
     CELLAR_TRY_ASSIGN(rows, compiled->Scan(compiled->primary().index->id, columns,
                                            spec.with_row_ref, ScanBytes::kBorrow));
   }
   return std::unique_ptr<Reader>(std::make_unique<ScanReader>(
       context, compiled, std::move(spec), std::move(entries), std::move(rows), std::move(items)));
+}
+
+Result<std::unique_ptr<Reader>> OpenRowsScan(AccessContext* context, ScanSpec spec,
+                                             std::span<const std::string> refs) {
+  CELLAR_TRY_ASSIGN(const CompiledTable* compiled, CompiledTable::Of(*spec.table));
+  const std::vector<ColumnId> columns = BatchFilter::ColumnsOf(spec);
+  CELLAR_TRY_ASSIGN(std::shared_ptr<const ScanCodec> rows,
+                    compiled->Scan(compiled->primary().index->id, columns, spec.with_row_ref,
+                                   ScanBytes::kBorrow));
+  CELLAR_TRY_ASSIGN(std::shared_ptr<const ScanCodec> entries,
+                    compiled->Scan(spec.index, columns, spec.with_row_ref, ScanBytes::kBorrow));
+  CELLAR_TRY_ASSIGN(const std::vector<KeyItem> items, KeyItemsOf(entries->index(), spec.spans));
+  auto reader =
+      std::make_unique<RowsReader>(context, std::move(spec), std::move(entries), std::move(rows));
+  CELLAR_TRY(reader->Load(refs, items));
+  return std::unique_ptr<Reader>(std::move(reader));
 }
 
 }  // namespace cellar::table

@@ -21,8 +21,10 @@ struct AccessContext {
   kv::Transaction* transaction = nullptr;
   const CancelToken* cancel = nullptr;
   TableStore* store = nullptr;
-  bool move_over_reads = false;
+  Access::Level level = Access::Level::kSerializable;
+  std::chrono::milliseconds lock_timeout{0}, deadlock_after{0};
   kv::ReadMode mode = kv::ReadMode::kTracked;  // of Get and MultiGet
+  uint64_t key_locks = 0;                      // of unique keys that came or went
   FormatSettings format;
   std::optional<codec::TableId> bulk;  // between BeginBulk and EndBulk
   AccessStats stats;
@@ -99,11 +101,22 @@ struct WantedValues {
   bool Has(ColumnId column) const;
 };
 
-// Locks keys as the scan asks; which ones were acquired. *view is what they are to be read at: the
+// Locks rows by their keys. Errors: as Access::LockRows.
+Result<kv::LockResult> LockRowKeys(AccessContext* context, const TableDescriptor& table,
+                                   std::span<const std::string_view> keys, const RowLockSpec& how,
+                                   kv::LockOptions options);
+// Locks keys as the scan asks; which ones are to be read. *view is what they are to be read at: the
 // scan's view, unless one of them was written since. It then has the newest snapshot, with the own
-// writes of the scan's view.
-Result<std::vector<bool>> LockKeys(AccessContext* context, const ScanSpec& spec,
-                                   std::span<const std::string_view> keys, kv::ReadViewPtr* view);
+// writes of the scan's view. A row that was not there yet at the scan's view is left out.
+Result<std::vector<bool>> LockPointKeys(AccessContext* context, const ScanSpec& spec,
+                                        std::span<const std::string_view> keys,
+                                        kv::ReadViewPtr* view);
+
+// See Access::HoldKeys and NoteKeysGone (reference_marks.cc).
+Status HoldReferencedKeys(AccessContext* context, const TableDescriptor& table, IndexId index,
+                          const RowBatch& keys);
+Status NoteReferencedKeysGone(AccessContext* context, const TableDescriptor& table, IndexId index,
+                              const RowBatch& keys);
 
 class RowFetcher;
 
@@ -121,11 +134,11 @@ class EntrySet {
 
   // Forgets all entries. Rows are read at the view again.
   void Clear();
-  // Until then: rows are read at this view, see LockKeys.
+  // Until then: rows are read at this view, see LockPointKeys.
   void ReadAt(kv::ReadViewPtr view) { read_at_ = std::move(view); }
-  // Locks the entries' rows and leaves out those that were skipped. When the snapshot moved, reads
-  // the rows again and leaves out those that are gone or lie in none of `items` any more.
-  Status LockRows(const ScanSpec& spec, std::span<const KeyItem> items);
+  // The set was filled by AddStored: leaves out rows whose entry of the index lies in none of
+  // `items`, or that it does not hold.
+  Status KeepIn(std::span<const KeyItem> items);
   // Makes sure that Decode finds all columns: fetches rows unless entries hold them. Entries whose
   // rows are gone are left out. kCorruption (XX001) for an entry that never had one.
   Status FetchRows();
@@ -147,7 +160,6 @@ class EntrySet {
   Status ReadRows();
   void Keep(std::span<const uint32_t> places);
   Status CheckDangling(size_t place) const;
-  Status DropMoved(std::span<const KeyItem> items);
   Status Damaged(const Status& cause) const;
 
   AccessContext* context_;
@@ -167,6 +179,9 @@ class EntrySet {
 };
 
 Result<std::unique_ptr<Reader>> OpenScan(AccessContext* context, ScanSpec spec);
+// See Access::ScanRows.
+Result<std::unique_ptr<Reader>> OpenRowsScan(AccessContext* context, ScanSpec spec,
+                                             std::span<const std::string> refs);
 // The same of ranges of keys; `spec.spans` is ignored.
 Result<std::unique_ptr<Reader>> OpenRangeScan(AccessContext* context, ScanSpec spec,
                                               std::vector<KeyItem> items);

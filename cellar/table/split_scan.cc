@@ -62,7 +62,7 @@ Status SplitScan::Open() {
   if (parts.front().prefix.empty()) return OpenStream(nullptr, true);
   // The rows' own keys lead, or a column that tells as much.
   const RowPart* leader = nullptr;
-  if (!options_.lock_rows && !options_.stray && !codec_->needs_row()) {
+  if (!options_.stray && !codec_->needs_row()) {
     for (uint32_t part : codec_->wanted_parts()) {
       if (NeverMissing(*table_, parts[part])) leader = &parts[part];
     }

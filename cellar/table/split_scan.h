@@ -20,7 +20,6 @@ class SplitScan {
  public:
   struct Options {
     bool reverse = false;
-    bool lock_rows = false;   // the rows' own keys are wanted
     uint64_t limit_hint = 0;  // rows; 0: all
     kv::ReadMode mode = kv::ReadMode::kTracked;
     const kv::ReadView* view = nullptr;  // outlives the scan

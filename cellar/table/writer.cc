@@ -22,6 +22,11 @@
 namespace cellar::table {
 namespace {
 
+Status ConcurrentUpdate() {
+  return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
+                  "could not serialize access due to concurrent update");
+}
+
 Status CheckColumns(const CompiledTable& compiled, const RowBatch& rows) {
   if (rows.num_columns() == compiled.living().size()) return Status();
   return InternalError("batch of {} columns for table \"{}\" of {}", rows.num_columns(),
@@ -72,6 +77,36 @@ Result<bool> FillRowIds(AccessContext* context, const TablePtr& table,
   return missing == rows->size();
 }
 
+// Locks unique keys. changed[i]: another transaction has written it since this one's snapshot,
+// which under READ COMMITTED has moved on to show that. So many are locked, and no more: whoever
+// loads more than that waits for nobody, and the commit decides.
+constexpr uint64_t kMostKeyLocks = 1 << 16;
+
+Status LockKeys(AccessContext* context, std::span<const std::string_view> keys, kv::LockMode mode,
+                bool keep, std::vector<bool>* changed) {
+  changed->assign(keys.size(), false);
+  if (keys.empty() || context->key_locks > kMostKeyLocks) return Status();
+  if (keep) context->key_locks += keys.size();
+  kv::LockOptions options;
+  options.kind = kv::LockKind::kKey;
+  options.mode = mode;
+  options.keep = keep;
+  options.timeout = context->lock_timeout;
+  options.deadlock_after = context->deadlock_after;
+  options.cancel = context->cancel;
+  options.move_over_reads = context->level == Access::Level::kReadCommitted;
+  options.only_tell = !options.move_over_reads;
+  CELLAR_TRY_ASSIGN(kv::LockResult result, context->transaction->Lock(keys, options));
+  *changed = std::move(result.changed);
+  return Status();
+}
+
+// The keys go, or come: whoever wants one of them waits until it is known whether they do.
+Status LockChangedKeys(AccessContext* context, std::span<const std::string_view> keys) {
+  std::vector<bool> changed;
+  return LockKeys(context, keys, kv::kForUpdate, true, &changed);
+}
+
 // The unique keys that a batch adds, and what is known of them.
 class UniqueProbe {
  public:
@@ -83,8 +118,66 @@ class UniqueProbe {
     if (row && compiled_.paged()) row_places_.push_back(keys_.size());
     keys_.push_back(key);
   }
+  // Asks for all of them, and waits for open transactions that add or delete one: those that are
+  // absent are locked, so that they stay so until this transaction ends.
   Status Run(AccessContext* context) {
-    if (row_places_.empty()) return context->MultiGet(keys_, nullptr, &values_, &found_);
+    locked_.assign(keys_.size(), 0);
+    newer_.assign(keys_.size(), 0);
+    while (true) {
+      CELLAR_TRY(Ask(context, nullptr));
+      std::vector<std::string_view> absent, present;
+      std::vector<size_t> absent_places, present_places;
+      for (size_t i = 0; i < keys_.size(); ++i) {
+        if (locked_[i]) continue;
+        (found_[i] ? present : absent).push_back(keys_[i]);
+        (found_[i] ? present_places : absent_places).push_back(i);
+        locked_[i] = 1;
+      }
+      if (absent.empty() && present.empty()) return Status();
+      std::vector<bool> absent_changed, present_changed;
+      CELLAR_TRY(LockKeys(context, absent, kv::kForUpdate, true, &absent_changed));
+      // Who deletes one of those holds it alone; nobody else keeps us waiting.
+      CELLAR_TRY(LockKeys(context, present, kv::kForKeyShare, false, &present_changed));
+      std::vector<size_t> changed;
+      for (size_t i = 0; i < absent.size(); ++i) {
+        if (absent_changed[i]) changed.push_back(absent_places[i]);
+      }
+      for (size_t i = 0; i < present.size(); ++i) {
+        if (!present_changed[i]) continue;
+        changed.push_back(present_places[i]);
+        locked_[present_places[i]] = 0;  // perhaps it is absent now
+      }
+      if (changed.empty()) return Status();
+      if (context->level != Access::Level::kReadCommitted) return AskAnew(context, changed);
+    }
+  }
+  // In the order of Add.
+  std::string_view key(size_t i) const { return keys_[i]; }
+  bool found(size_t i) const { return found_[i] != 0; }
+  // Above READ COMMITTED: a key that another transaction has added since the snapshot.
+  bool found_since(size_t i) const { return newer_[i] != 0; }
+  // Of entries that are not rows.
+  std::string_view value(size_t i) const { return values_[i].view(); }
+
+ private:
+  // The transaction's snapshot stays as it is; what is there now is looked up beside it.
+  Status AskAnew(AccessContext* context, std::span<const size_t> places) {
+    const std::vector<uint8_t> before = found_;
+    const kv::ReadViewPtr newest = context->transaction->OpenNewestView();
+    const kv::ReadMode mode = std::exchange(context->mode, kv::ReadMode::kSnapshot);
+    Status status = Ask(context, newest.get());
+    context->mode = mode;
+    CELLAR_TRY(std::move(status));
+    const std::vector<uint8_t> now = std::exchange(found_, before);
+    for (const size_t place : places) {
+      if (now[place] && !before[place]) newer_[place] = 1;
+      if (!now[place] && before[place]) return ConcurrentUpdate();
+    }
+    return Status();
+  }
+
+  Status Ask(AccessContext* context, const kv::ReadView* view) {
+    if (row_places_.empty()) return context->MultiGet(keys_, view, &values_, &found_);
     std::vector<std::string_view> row_keys, other_keys;
     std::vector<size_t> other_places;
     size_t next = 0;
@@ -99,9 +192,9 @@ class UniqueProbe {
     }
     std::vector<StoredRow> rows;
     std::vector<uint8_t> rows_found, others_found;
-    CELLAR_TRY(fetcher_.Fetch(context, compiled_, row_keys, nullptr, &rows, &rows_found));
+    CELLAR_TRY(fetcher_.Fetch(context, compiled_, row_keys, view, &rows, &rows_found));
     std::vector<kv::PinnedValue> other_values;
-    CELLAR_TRY(context->MultiGet(other_keys, nullptr, &other_values, &others_found));
+    CELLAR_TRY(context->MultiGet(other_keys, view, &other_values, &others_found));
     found_.assign(keys_.size(), 0);
     values_.resize(keys_.size());
     for (size_t i = 0; i < row_keys.size(); ++i) found_[row_places_[i]] = rows_found[i];
@@ -111,18 +204,12 @@ class UniqueProbe {
     }
     return Status();
   }
-  // In the order of Add.
-  std::string_view key(size_t i) const { return keys_[i]; }
-  bool found(size_t i) const { return found_[i] != 0; }
-  // Of entries that are not rows.
-  std::string_view value(size_t i) const { return values_[i].view(); }
 
- private:
   const CompiledTable& compiled_;
   std::vector<std::string_view> keys_;
   std::vector<size_t> row_places_;  // among keys_, ascending
   std::vector<kv::PinnedValue> values_;
-  std::vector<uint8_t> found_;
+  std::vector<uint8_t> found_, locked_, newer_;
   RowFetcher fetcher_;
 };
 
@@ -182,6 +269,7 @@ class Inserter {
       CELLAR_TRY_ASSIGN(rows_taken_, context_->bulk_pages->Add(living_, refs_, fresh_row_ids));
     }
     Prepare(policy, fresh_row_ids);
+    CELLAR_TRY(LockDeferred());
     CELLAR_TRY(probe_.Run(context_));
     CELLAR_TRY(Resolve(policy, outcome));
     return Write();
@@ -220,9 +308,22 @@ class Inserter {
     }
   }
 
+  // Whether these are there the transaction itself asks, later.
+  Status LockDeferred() {
+    std::vector<std::string_view> keys;
+    for (const InsertIndex& index : indexes_) {
+      for (size_t row = 0; index.deferred && row < rows_.size(); ++row) {
+        if (index.keys[row].empty() || index.codec->EscapesUniqueness(rows_, row)) continue;
+        keys.push_back(index.keys[row]);
+      }
+    }
+    return LockChangedKeys(context_, keys);
+  }
+
   bool Conflicts(const InsertIndex& index, size_t row) const {
     const uint32_t probe = index.probes[row];
-    return probe != kNoProbe && (probe_.found(probe) || added_.contains(probe_.key(probe)));
+    return probe != kNoProbe &&
+           (probe_.found(probe) || probe_.found_since(probe) || added_.contains(probe_.key(probe)));
   }
 
   // Decides row by row, so that a row may conflict with an earlier one of the batch.
@@ -237,6 +338,8 @@ class Inserter {
         break;
       }
       if (arbiter != nullptr) {
+        // It can be neither seen nor passed over.
+        if (probe_.found_since(arbiter->probes[row])) return ConcurrentUpdate();
         skipped_[row] = 1;
         if (policy.kind == ConflictPolicy::Kind::kReport) {
           CELLAR_TRY(Report(*arbiter, row, outcome));
@@ -340,6 +443,25 @@ class Inserter {
   std::vector<uint8_t> skipped_;
 };
 
+// Locks the unique keys that rows which are about to be deleted have.
+Status LockKeysOf(AccessContext* context, const CompiledTable& compiled,
+                  std::span<const std::string_view> refs, const RowBatch& rows) {
+  StringList list;
+  for (const IndexCodec& index : compiled.indexes()) {
+    if (!index.unique || !LosesEntries(*index.index)) continue;
+    // Nobody asks for the numbers that rows without a key of their own have.
+    if (index.primary && compiled.row_id_position() >= 0) continue;
+    for (size_t row = 0; row < refs.size(); ++row) {
+      if (!index.Holds(rows, row) || index.EscapesUniqueness(rows, row)) continue;
+      index.AppendKey(rows, row, refs[row], list.buffer());
+      list.End();
+    }
+  }
+  std::vector<std::string_view> keys;
+  for (size_t i = 0; i < list.size(); ++i) keys.push_back(list[i]);
+  return LockChangedKeys(context, keys);
+}
+
 // Deletes rows of IndexedRows with all their entries; `picked`: one byte a row, null: all.
 Status DeleteEntries(AccessContext* context, const CompiledTable& compiled,
                      std::span<const std::string_view> refs, const RowBatch& rows,
@@ -437,6 +559,7 @@ class Updater {
   // The state after the whole batch: a key may be taken that another row of the batch leaves.
   Status CheckUnique() {
     std::unordered_set<std::string_view> left;
+    std::vector<std::string_view> going;
     UniqueProbe probe(compiled_);
     struct Added {
       const UpdateIndex* index;
@@ -448,16 +571,22 @@ class Updater {
       for (size_t row = 0; row < new_rows_.size(); ++row) {
         if (index.old_keys[row] == index.new_keys[row]) continue;
         left.insert(index.old_keys[row]);
+        if (!index.old_keys[row].empty()) going.push_back(index.old_keys[row]);
         if (index.new_keys[row].empty()) continue;
         if (index.codec->EscapesUniqueness(new_rows_, row)) continue;
         probe.Add(index.new_keys[row], index.codec->primary);
         added.push_back({&index, row});
       }
     }
+    CELLAR_TRY(LockChangedKeys(context_, going));
     if (added.empty()) return Status();
     CELLAR_TRY(probe.Run(context_));
     std::unordered_set<std::string_view> taken;
     for (size_t i = 0; i < added.size(); ++i) {
+      if (probe.found_since(i)) {
+        return DuplicateKey(compiled_, *added[i].index->codec, new_rows_, added[i].row,
+                            context_->format);
+      }
       const bool there = probe.found(i) && !left.contains(probe.key(i));
       if (there || !taken.insert(probe.key(i)).second) {
         CELLAR_TRY(SetAsideOrFail(*added[i].index, added[i].row));
@@ -641,6 +770,7 @@ Status DeleteRows(AccessContext* context, const TablePtr& table,
   CELLAR_TRY(indexed.Compute(*compiled, old_rows));
   CountChanges(context, *compiled, refs.size());
   CELLAR_TRY(LogChanges(context, *table, refs));
+  CELLAR_TRY(LockKeysOf(context, *compiled, refs, indexed.rows()));
   return DeleteEntries(context, *compiled, refs, indexed.rows(), nullptr);
 }
 

@@ -106,7 +106,7 @@ TEST_F(TableBudgets, UpdateByKeyIsOneReadAtMostOneProbeAndOneCommit) {
     return Trips([&](Access* access) {
       ScanSpec spec = SpecOf(table_, table_->primary(), Points(100, 500));
       spec.with_row_ref = true;
-      spec.lock_rows = true;
+      spec.lock.emplace();
       std::unique_ptr<Reader> reader = Must(access->Scan(spec));
       RowBatch batch;
       ASSERT_TRUE(Must(reader->Next(&batch)));

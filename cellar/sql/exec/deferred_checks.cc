@@ -156,7 +156,7 @@ Status DeferredChecks::LookAtAll(const Reference& reference, ExecState* state) c
       for (const ColumnVector& column : batch.columns()) null[row] |= column.IsNull(row) ? 1 : 0;
     }
     const RowBatch keys = Some(batch, null);
-    CELLAR_TRY(reference.FindParents(keys, state, &there));
+    CELLAR_TRY(reference.FindParents(keys, Reference::Hold::kLocks, state, &there));
     const auto missing = std::find(there.begin(), there.end(), 0);
     if (missing == there.end()) continue;
     return reference.NotPresent(keys, static_cast<size_t>(missing - there.begin()),
@@ -171,7 +171,8 @@ Status DeferredChecks::Look(const Reference& reference, const Pending& pending,
   RowBatch rows;
   std::vector<uint32_t> key_of;
   if (pending.written.size() > 0) {
-    CELLAR_TRY(reference.FindParents(pending.written.keys(), state, &there));
+    CELLAR_TRY(
+        reference.FindParents(pending.written.keys(), Reference::Hold::kLocks, state, &there));
     const RowBatch missing = Some(pending.written.keys(), there);
     if (missing.size() > 0) {
       CELLAR_TRY(
@@ -180,11 +181,11 @@ Status DeferredChecks::Look(const Reference& reference, const Pending& pending,
     }
   }
   if (pending.gone.size() == 0) return Status();
+  CELLAR_TRY(reference.NoteGone(pending.gone.keys(), state));
   CELLAR_TRY(reference.StillThere(pending.gone.keys(), state, &there));
   const RowBatch missing = Some(pending.gone.keys(), there);
   if (missing.size() == 0) return Status();
-  CELLAR_TRY(
-      reference.FindChildren(missing, Reference::Keys::kOfParent, true, state, &rows, &key_of));
+  CELLAR_TRY(reference.LockChildren(missing, kv::kForKeyShare, true, state, &rows, &key_of));
   if (rows.size() == 0) return Status();
   return reference.StillReferenced(missing, key_of[0], state->context->format);
 }

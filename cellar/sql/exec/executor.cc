@@ -38,6 +38,7 @@ bool IsRestartable(const Plan& plan) {
       case PlanKind::kFilter:
       case PlanKind::kProject:
       case PlanKind::kLimit:
+      case PlanKind::kLockRows:
       case PlanKind::kInsert:
       case PlanKind::kUpdate:
       case PlanKind::kDelete: break;

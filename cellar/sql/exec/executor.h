@@ -61,9 +61,9 @@ struct ExecEnvironment {
   // Rows that scans hand out and writers write at once, kBatchRows at most. Answers do not depend
   // on it, which tests prove with fewer.
   size_t batch_rows = kBatchRows;
-  bool analyze = false;         // count rows and time per node
-  bool serializable = true;     // what is known without reading counts as read at commit
-  int64_t lock_timeout_ms = 0;  // of row locks; 0: wait for ever
+  bool analyze = false;      // count rows and time per node
+  bool serializable = true;  // what is known without reading counts as read at commit
+  bool one_by_one = false;   // rows are locked as they are fetched, not before
   size_t memory_limit_bytes = size_t{256} << 20;  // of one sort, hash table or buffer: 53200 beyond
 };
 

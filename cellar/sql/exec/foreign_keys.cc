@@ -85,28 +85,57 @@ const catalog::IndexDescriptor* IndexOn(const catalog::TableDescriptor& table,
   return nullptr;
 }
 
-// there[i]: the table has row i of `keys`, values of `columns`.
-Status LookUp(const catalog::TablePtr& table, const std::vector<catalog::ColumnId>& columns,
-              const std::string& constraint, const RowBatch& keys, ExecState* state,
-              std::vector<uint8_t>* there) {
-  const HeldReads held(state);
+// The unique index by which a foreign key finds rows, and the order of its columns.
+Result<const catalog::IndexDescriptor*> ReferencedIndex(const catalog::TableDescriptor& table,
+                                                        const catalog::ForeignKey& key,
+                                                        std::vector<int>* order) {
+  const catalog::IndexDescriptor* index = IndexOn(table, key.referenced_columns, true, order);
+  if (index != nullptr) return index;
+  return InternalError("foreign key \"{}\" has no index to look in", key.name);
+}
+
+// there[i]: the referenced table has row i of `keys`. With Hold::kLocks, those that are there stay
+// until this transaction ends.
+Status LookUp(const catalog::TablePtr& table, const catalog::ForeignKey& key, const RowBatch& keys,
+              Reference::Hold hold, ExecState* state, std::vector<uint8_t>* there) {
   there->assign(keys.size(), 0);
   std::vector<int> order;
-  const catalog::IndexDescriptor* index = IndexOn(*table, columns, true, &order);
-  if (index == nullptr) {
-    return InternalError("foreign key \"{}\" has no index to look in", constraint);
-  }
+  CELLAR_TRY_ASSIGN(const catalog::IndexDescriptor* index, ReferencedIndex(*table, key, &order));
+  table::Access& access = state->access();
   table::ScanSpec spec;
   spec.table = table;
   spec.index = index->id;
-  for (int column : order) spec.columns.push_back(columns[column]);
+  for (int column : order) spec.columns.push_back(key.referenced_columns[column]);
+  spec.with_row_ref = true;
+  std::optional<HeldReads> held;
+  if (hold == Reference::Hold::kReads) held.emplace(state);
+  CELLAR_TRY(access.SeeNewest());
   RowBatch some, found;
   std::vector<uint32_t> key_row;
   size_t next = 0;
   for (size_t start = 0; EmitChunk(keys, &order, &next, &some) != nullptr; start = next) {
-    key_row.clear();
-    CELLAR_TRY(state->access().Lookup(spec, some, &found, &key_row));
+    // Who waits for somebody to end looks once more, and is then sure of what he has locked.
+    for (bool sure = false; !sure;) {
+      key_row.clear();
+      CELLAR_TRY(access.Lookup(spec, some, &found, &key_row));
+      sure = true;
+      if (hold == Reference::Hold::kReads || found.size() == 0) break;
+      const std::span<const std::string_view> refs(found.column(order.size()).bytes(),
+                                                   found.size());
+      table::RowLockSpec how{kv::kForKeyShare};
+      how.only_tell = true;
+      std::vector<table::RowLockOutcome> outcomes;
+      kv::ReadViewPtr newest;
+      CELLAR_TRY(access.LockRows(*table, refs, how, nullptr, &outcomes, &newest));
+      sure = newest == nullptr;
+    }
     for (uint32_t row : key_row) (*there)[start + row] = 1;
+    if (hold == Reference::Hold::kReads || key_row.empty()) continue;
+    std::vector<uint32_t> present(key_row.begin(), key_row.end());
+    std::sort(present.begin(), present.end());
+    present.erase(std::unique(present.begin(), present.end()), present.end());
+    some.Keep(present);
+    CELLAR_TRY(access.HoldKeys(*table, index->id, some));
   }
   return Status();
 }
@@ -205,13 +234,13 @@ Reference::Reference(catalog::TablePtr child, const catalog::ForeignKey* key,
   }
 }
 
-Status Reference::FindParents(const RowBatch& keys, ExecState* state,
+Status Reference::FindParents(const RowBatch& keys, Hold hold, ExecState* state,
                               std::vector<uint8_t>* there) const {
-  if (same_keys_) return LookUp(parent_, key_->referenced_columns, key_->name, keys, state, there);
+  if (same_keys_) return LookUp(parent_, *key_, keys, hold, state, there);
   std::vector<uint32_t> kept;
   std::vector<uint8_t> found;
   const RowBatch theirs = Convert(keys, child_types_, parent_types_, state->context->format, &kept);
-  CELLAR_TRY(LookUp(parent_, key_->referenced_columns, key_->name, theirs, state, &found));
+  CELLAR_TRY(LookUp(parent_, *key_, theirs, hold, state, &found));
   there->assign(keys.size(), 0);
   for (size_t i = 0; i < kept.size(); ++i) (*there)[kept[i]] = found[i];
   return Status();
@@ -219,12 +248,24 @@ Status Reference::FindParents(const RowBatch& keys, ExecState* state,
 
 Status Reference::StillThere(const RowBatch& keys, ExecState* state,
                              std::vector<uint8_t>* there) const {
-  return LookUp(parent_, key_->referenced_columns, key_->name, keys, state, there);
+  return LookUp(parent_, *key_, keys, Hold::kLocks, state, there);
+}
+
+Status Reference::NoteGone(const RowBatch& keys, ExecState* state) const {
+  std::vector<int> order;
+  CELLAR_TRY_ASSIGN(const catalog::IndexDescriptor* index,
+                    ReferencedIndex(*parent_, *key_, &order));
+  CELLAR_TRY(state->access().SeeNewest());
+  RowBatch some;
+  for (size_t next = 0; EmitChunk(keys, &order, &next, &some) != nullptr;) {
+    CELLAR_TRY(state->access().NoteKeysGone(*parent_, index->id, some));
+  }
+  return Status();
 }
 
 Status Reference::FindChildren(const RowBatch& keys, Keys side, bool one, ExecState* state,
                                RowBatch* rows, std::vector<uint32_t>* key_of) const {
-  const HeldReads held(state);
+  key_of->clear();
   table::ScanSpec spec;
   spec.table = child_;
   spec.columns = LivingColumns(*child_);
@@ -286,6 +327,21 @@ Status Reference::FindChildren(const RowBatch& keys, Keys side, bool one, ExecSt
   return Status();
 }
 
+Status Reference::LockChildren(const RowBatch& keys, kv::LockMode mode, bool one, ExecState* state,
+                               RowBatch* rows, std::vector<uint32_t>* key_of) const {
+  // Who waits for somebody to end looks once more, and is then sure of what he has locked.
+  while (true) {
+    CELLAR_TRY(FindChildren(keys, Keys::kOfParent, one, state, rows, key_of));
+    if (rows->size() == 0) return Status();
+    const ColumnVector& refs = rows->column(rows->num_columns() - 1);
+    std::vector<table::RowLockOutcome> outcomes;
+    kv::ReadViewPtr newest;
+    CELLAR_TRY(state->access().LockRows(*child_, {refs.bytes(), rows->size()}, {mode}, nullptr,
+                                        &outcomes, &newest));
+    if (newest == nullptr) return Status();
+  }
+}
+
 Result<Datum> Reference::ForChild(Datum value, size_t column, const FormatSettings& format,
                                   Arena* arena) const {
   if (value.is_null()) return value;
@@ -337,7 +393,7 @@ Status Reference::StillReferenced(const RowBatch& keys, size_t row,
 
 Status KeepMissing(const Reference& reference, ExecState* state, KeyTable* keys) {
   std::vector<uint8_t> there;
-  CELLAR_TRY(reference.FindParents(keys->keys(), state, &there));
+  CELLAR_TRY(reference.FindParents(keys->keys(), Reference::Hold::kLocks, state, &there));
   std::vector<uint32_t> missing;
   for (uint32_t i = 0; i < there.size(); ++i) {
     if (!there[i]) missing.push_back(i);
@@ -387,7 +443,8 @@ Status ReferenceChecks::Finish() {
       continue;
     }
     std::vector<uint8_t> there;
-    CELLAR_TRY(link.reference.FindParents(link.keys.keys(), &state_, &there));
+    CELLAR_TRY(
+        link.reference.FindParents(link.keys.keys(), Reference::Hold::kLocks, &state_, &there));
     const auto missing = std::find(there.begin(), there.end(), 0);
     if (missing == there.end()) continue;
     return link.reference.NotPresent(link.keys.keys(), static_cast<size_t>(missing - there.begin()),
@@ -462,6 +519,7 @@ Status ReferencedChecks::FinishLink(Link* link, int depth) {
   using Action = catalog::ForeignKeyAction;
   const Reference& reference = link->reference;
   const Action action = link->updates ? reference.key().on_update : reference.key().on_delete;
+  CELLAR_TRY(reference.NoteGone(link->gone.keys(), &state_));
   if (DeferredChecks* deferred = state_.env.deferred;
       action == Action::kNoAction && deferred != nullptr && deferred->Defers(reference.key())) {
     return deferred->AddGone(reference, link->gone.keys(), &state_);
@@ -480,17 +538,20 @@ Status ReferencedChecks::FinishLink(Link* link, int depth) {
   RowBatch rows;
   std::vector<uint32_t> key_of;
   const bool only_checks = action == Action::kNoAction || action == Action::kRestrict;
-  CELLAR_TRY(reference.FindChildren(keys, Reference::Keys::kOfParent, only_checks, &state_, &rows,
-                                    &key_of));
-  if (rows.size() == 0) return Status();
-  if (only_checks) return reference.StillReferenced(keys, key_of[0], state_.context->format);
   const catalog::TablePtr& child = reference.child();
   const size_t width = LivingColumns(*child).size();
+  const bool deletes = action == Action::kCascade && !link->updates;
+  const kv::LockMode mode = only_checks ? kv::kForKeyShare
+                            : deletes   ? kv::kForUpdate
+                                        : kv::kForNoKeyUpdate;
+  CELLAR_TRY(reference.LockChildren(keys, mode, only_checks, &state_, &rows, &key_of));
+  if (rows.size() == 0) return Status();
+  if (only_checks) return reference.StillReferenced(keys, key_of[0], state_.context->format);
   const std::vector<std::string_view> refs(rows.column(width).bytes(),
                                            rows.column(width).bytes() + rows.size());
   rows.columns().resize(width);
   const RowBatch& old_rows = rows;
-  if (action == Action::kCascade && !link->updates) {
+  if (deletes) {
     ReferencedChecks below(child, &state_);
     CELLAR_TRY(state_.access().Delete(child, refs, old_rows));
     below.AddDeleted(old_rows);
@@ -624,7 +685,7 @@ Status CheckReferences(const catalog::TablePtr& child, const catalog::ForeignKey
   state.context = environment.context;
   const exec::Reference reference(child, &key, parent);
   std::vector<uint8_t> there;
-  CELLAR_TRY(reference.FindParents(keys, &state, &there));
+  CELLAR_TRY(reference.FindParents(keys, exec::Reference::Hold::kReads, &state, &there));
   const auto missing = std::find(there.begin(), there.end(), 0);
   if (missing == there.end()) return Status();
   return reference.NotPresent(keys, static_cast<size_t>(missing - there.begin()),

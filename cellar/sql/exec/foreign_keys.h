@@ -17,7 +17,7 @@ std::vector<Type> LivingTypes(const catalog::TableDescriptor& table);
 std::string DescribeRow(const catalog::TableDescriptor& table, const RowBatch& rows, size_t row,
                         const FormatSettings& format);
 
-// What these checks read must still be so when the transaction commits, whatever its isolation.
+// What is read meanwhile must still be so when the transaction commits, whatever its isolation.
 class HeldReads {
  public:
   explicit HeldReads(ExecState* state)
@@ -46,11 +46,20 @@ class Reference {
   const std::vector<Type>& child_types() const { return child_types_; }
   const std::vector<Type>& parent_types() const { return parent_types_; }
 
+  // What keeps rows that are referred to where they are. kLocks: whoever wants to delete one waits,
+  // and others may change all but its key. kReads: this transaction fails if one is changed: for
+  // checks of more rows than one wants to lock.
+  enum class Hold : uint8_t { kLocks, kReads };
   // there[i]: the referenced table has row i of `keys`, values of the referencing columns without
-  // NULLs. Cost: one look-up a batch.
-  Status FindParents(const RowBatch& keys, ExecState* state, std::vector<uint8_t>* there) const;
+  // NULLs, in the newest state under READ COMMITTED. Cost: one look-up a batch.
+  Status FindParents(const RowBatch& keys, Hold hold, ExecState* state,
+                     std::vector<uint8_t>* there) const;
   // The same of values of the referenced columns.
   Status StillThere(const RowBatch& keys, ExecState* state, std::vector<uint8_t>* there) const;
+
+  // Referenced keys are gone; nobody comes to refer to one until this transaction ends. From here
+  // on what is read is the newest state under READ COMMITTED.
+  Status NoteGone(const RowBatch& keys, ExecState* state) const;
 
   enum class Keys : uint8_t { kOfParent, kOfChild };
   // Referencing rows: the child's living columns and the row reference, and which of `keys`, values
@@ -58,6 +67,10 @@ class Reference {
   // child's index a key, or all of its rows if no index begins with the columns.
   Status FindChildren(const RowBatch& keys, Keys side, bool one, ExecState* state, RowBatch* rows,
                       std::vector<uint32_t>* key_of) const;
+
+  // The same of the parent's keys, with the rows locked: none of them is about to go.
+  Status LockChildren(const RowBatch& keys, kv::LockMode mode, bool one, ExecState* state,
+                      RowBatch* rows, std::vector<uint32_t>* key_of) const;
 
   // One referenced value as the child's column takes it. Errors: 22001, 22003.
   Result<Datum> ForChild(Datum value, size_t column, const FormatSettings& format,

@@ -82,6 +82,7 @@ class InsertOperator : public ModifyOperator {
           (outcome.inserted[i] ? inserted_ : in_the_way_).push_back(i);
         }
         if (policy.kind == table::ConflictPolicy::Kind::kReport && !in_the_way_.empty()) {
+          CELLAR_TRY(LockConflicting(*batch, policy, &outcome));
           CELLAR_TRY(UpdateConflicting(*batch, outcome, &references, &referenced, &updated));
         }
         batch->Keep(inserted_);
@@ -100,10 +101,49 @@ class InsertOperator : public ModifyOperator {
     std::vector<uint32_t> places;
   };
 
-  // in_the_way_ are the rows of the batch whose keys are there.
+  // Locks what is in the way, as UPDATE does. A row that was changed or deleted while it was waited
+  // for may be in the way no more, or another one: then it is asked once more.
+  Status LockConflicting(const RowBatch& batch, const table::ConflictPolicy& policy,
+                         table::InsertOutcome* outcome) {
+    while (!in_the_way_.empty()) {
+      std::vector<std::string_view> refs;
+      for (uint32_t place : in_the_way_) {
+        if (outcome->conflicting_ref[place].empty()) return SecondTime();
+        refs.push_back(outcome->conflicting_ref[place]);
+      }
+      std::vector<table::RowLockOutcome> locked;
+      kv::ReadViewPtr newest;
+      CELLAR_TRY(state_.access().LockRows(*table_, refs, {kv::kForNoKeyUpdate}, nullptr, &locked,
+                                          &newest));
+      if (newest == nullptr) return Status();
+      RowBatch again;
+      again.columns().resize(width_);
+      for (size_t c = 0; c < width_; ++c) {
+        GatherColumn(batch.column(c), in_the_way_.data(), in_the_way_.size(), &again.column(c));
+      }
+      again.SetSize(in_the_way_.size());
+      table::InsertOutcome now;
+      CELLAR_TRY(state_.access().Insert(table_, &again, policy, &now));
+      std::vector<uint32_t> still;
+      for (size_t i = 0; i < in_the_way_.size(); ++i) {
+        const uint32_t place = in_the_way_[i];
+        if (now.inserted[i]) {
+          inserted_.insert(std::lower_bound(inserted_.begin(), inserted_.end(), place), place);
+          continue;
+        }
+        outcome->conflicting_ref[place] = now.conflicting_ref[i];
+        still.push_back(place);
+      }
+      in_the_way_ = std::move(still);
+    }
+    return Status();
+  }
+
+  // in_the_way_ are the rows of the batch whose keys are there, locked.
   Status UpdateConflicting(const RowBatch& batch, const table::InsertOutcome& outcome,
                            ReferenceChecks* references, ReferencedChecks* referenced,
                            Changed* changed) {
+    if (in_the_way_.empty()) return Status();
     std::vector<std::string_view> refs;
     for (uint32_t place : in_the_way_) {
       if (outcome.conflicting_ref[place].empty()) return SecondTime();

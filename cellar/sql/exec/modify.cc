@@ -21,8 +21,10 @@ bool MayRepeatRows(const PlanNode& node, const Plan& plan) {
   }
   if (node.children.empty()) return false;
   const PlanNode* child = node.children[0].get();
-  while (child->kind == PlanKind::kFilter || child->kind == PlanKind::kProject)
+  while (child->kind == PlanKind::kFilter || child->kind == PlanKind::kProject ||
+         child->kind == PlanKind::kLockRows) {
     child = child->children[0].get();
+  }
   return child->kind != PlanKind::kScan;
 }
 
@@ -121,6 +123,7 @@ class UpdateOperator : public ModifyOperator {
                        node.As<UpdateNode>().returning_exprs, state),
         update_(node.As<UpdateNode>()) {
     for (const auto& [column, expr] : update_.assignments) assignments_.emplace_back(expr.get());
+    FindAssignedKeys();
   }
 
  protected:
@@ -145,6 +148,8 @@ class UpdateOperator : public ModifyOperator {
         CopyColumn(*values, batch->size(), &new_rows.column(update_.assignments[i].first));
       }
       const std::string_view* refs = batch->column(update_.row_ref).bytes();
+      if (!assigned_keys_.empty())
+        CELLAR_TRY(RaiseLocks({refs, batch->size()}, old_rows, new_rows));
       CELLAR_TRY(Check(new_rows, [&](size_t rows) {
         CELLAR_TRY(Write({refs, rows}, FirstRows(old_rows, rows), FirstRows(new_rows, rows)));
         return WriteMoved();
@@ -164,6 +169,42 @@ class UpdateOperator : public ModifyOperator {
   }
 
  private:
+  // Assigned columns by which other tables may refer to rows, as positions of living columns.
+  void FindAssignedKeys() {
+    const std::vector<catalog::ColumnId> columns = LivingColumns(*table_);
+    for (const catalog::IndexDescriptor& index : table_->indexes) {
+      if (!index.unique || !index.predicate.empty()) continue;
+      for (const catalog::IndexColumn& key : index.key) {
+        for (const auto& [position, value] : update_.assignments) {
+          if (columns[static_cast<size_t>(position)] == key.column && key.expression.empty()) {
+            assigned_keys_.push_back(position);
+          }
+        }
+      }
+    }
+  }
+
+  // Rows are locked as for a change that leaves their keys: whoever refers to one need not wait.
+  // Where a key changes after all, he must.
+  Status RaiseLocks(std::span<const std::string_view> refs, const RowBatch& old_rows,
+                    const RowBatch& new_rows) {
+    std::vector<std::string_view> raised;
+    for (size_t row = 0; row < refs.size(); ++row) {
+      const bool same = std::all_of(assigned_keys_.begin(), assigned_keys_.end(), [&](int column) {
+        const ColumnVector &before = old_rows.column(column), &after = new_rows.column(column);
+        if (before.IsNull(row) || after.IsNull(row)) return before.IsNull(row) && after.IsNull(row);
+        return CompareDatums(before.Get(row), after.Get(row), before.type()) == 0;
+      });
+      if (!same) raised.push_back(refs[row]);
+    }
+    if (raised.empty()) return Status();
+    // Nobody can have changed what is locked.
+    std::vector<table::RowLockOutcome> outcomes;
+    kv::ReadViewPtr newest;
+    return state_.access().LockRows(*table_, raised, LockSpecOf({}), state_.env.view.get(),
+                                    &outcomes, &newest);
+  }
+
   // Rows that take unique keys which others still have wait until all have been met.
   Status Write(std::span<const std::string_view> refs, const RowBatch& old_rows,
                const RowBatch& new_rows) {
@@ -214,6 +255,7 @@ class UpdateOperator : public ModifyOperator {
 
   const UpdateNode& update_;
   std::vector<Evaluator> assignments_;
+  std::vector<int> assigned_keys_;
   Arena values_arena_;
   static constexpr size_t kLeastTried = kBatchRows;
   RowBatch moved_;

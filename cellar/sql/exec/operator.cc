@@ -64,6 +64,7 @@ Result<OperatorPtr> Build(const PlanNode& node, ExecState* state) {
     case PlanKind::kHashJoin:
     case PlanKind::kLookupJoin: return BuildJoin(node, std::move(children), state);
     case PlanKind::kSort: return BuildSort(node, std::move(children[0]), state);
+    case PlanKind::kLockRows: return BuildLockRows(node, std::move(children[0]), state);
     case PlanKind::kDistinct: return BuildDistinct(node, std::move(children[0]), state);
     case PlanKind::kAggregate: return BuildAggregate(node, std::move(children[0]), state);
     case PlanKind::kWindow: return BuildWindow(node, std::move(children[0]), state);

@@ -60,6 +60,13 @@ struct ExecState {
   };
   std::vector<Cte> ctes;
   std::vector<const RowBatch*> work_tables;
+  // While a row that was changed by others is read again (lock_rows.cc): which rows each scan gives
+  // instead of all, by ScanNode::lock, and at which view. Null: the scan gives what it always does.
+  struct Recheck {
+    kv::ReadViewPtr view;
+    std::vector<const std::vector<std::string>*> rows;  // references
+  };
+  const Recheck* recheck = nullptr;
   std::vector<Operator*> scans;  // those that hold something of the transaction between calls
 
   // Does the node compute one row after the other?
@@ -148,6 +155,8 @@ Result<OperatorPtr> BuildSort(const PlanNode& node, OperatorPtr child, ExecState
 Result<OperatorPtr> BuildWindow(const PlanNode& node, OperatorPtr child, ExecState* state);
 Result<OperatorPtr> BuildSetOperation(const PlanNode& node, std::vector<OperatorPtr> children,
                                       ExecState* state);
+OperatorPtr BuildLockRows(const PlanNode& node, OperatorPtr child, ExecState* state);
+table::RowLockSpec LockSpecOf(RowLock lock);
 Result<OperatorPtr> BuildModify(const PlanNode& node, OperatorPtr child, ExecState* state);
 
 // Runs data-modifying WITH queries that nobody has read.

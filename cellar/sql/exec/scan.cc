@@ -106,10 +106,12 @@ class ScanOperator : public Operator {
     spec.reverse = scan_.reverse;
     spec.limit_hint = scan_.limit_hint;
     spec.with_row_ref = scan_.with_row_ref;
-    spec.lock_rows = scan_.lock != RowLock::kNone;
-    if (scan_.lock == RowLock::kNoWait) spec.lock_wait = table::LockWait::kNoWait;
-    if (scan_.lock == RowLock::kSkipLocked) spec.lock_wait = table::LockWait::kSkipLocked;
-    spec.lock_timeout_ms = state_.env.lock_timeout_ms;
+    if (const std::vector<std::string>* rows = RowsToRecheck()) {
+      spec.view = state_.recheck->view;
+      CELLAR_TRY_ASSIGN(reader_, state_.access().ScanRows(std::move(spec), *rows));
+      return Status();
+    }
+    if (scan_.locks_first.has_value()) spec.lock = LockSpecOf(*scan_.locks_first);
     CELLAR_TRY_ASSIGN(reader_, state_.access().Scan(std::move(spec)));
     return Status();
   }
@@ -161,10 +163,14 @@ class ScanOperator : public Operator {
     EmitChunk(read_, nullptr, &next_, &batch_, most);
     return true;
   }
+  const std::vector<std::string>* RowsToRecheck() const {
+    if (state_.recheck == nullptr || scan_.lock < 0) return nullptr;
+    return state_.recheck->rows[static_cast<size_t>(scan_.lock)];
+  }
   // Does the scan return each row of the table?
   bool IsWholeTable() const {
     if (reader_ == nullptr || scan_.spans.size() != 1 || scan_.filter != nullptr ||
-        scan_.lock != RowLock::kNone || scan_.limit_hint != 0) {
+        scan_.locks_first.has_value() || scan_.limit_hint != 0 || RowsToRecheck() != nullptr) {
       return false;
     }
     const SpanExpr& span = scan_.spans.front();

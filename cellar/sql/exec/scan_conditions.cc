@@ -68,8 +68,8 @@ ScanConditions::ScanConditions(const ScanNode& scan) : scan_(scan) {
   columns_ = scan.columns;
   if (!scan.filter) return;
   std::vector<const Expr*> rest;
-  // One row hardly repays the division of labour; and locked rows are read again when they change.
-  if (scan.unique_point || scan.lock != RowLock::kNone) {
+  // One row hardly repays the division of labour.
+  if (scan.unique_point) {
     rest.push_back(scan.filter.get());
   } else {
     Split(*scan.filter, &rest);

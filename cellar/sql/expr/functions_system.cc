@@ -489,8 +489,14 @@ void AddCatalog(Registry& r) {
                         "pg_advisory_xact_lock(int8) void",
                         "pg_advisory_xact_lock(int4, int4) void",
                         "pg_advisory_xact_lock_shared(int8) void",
+                        "pg_advisory_xact_lock_shared(int4, int4) void",
                         "pg_try_advisory_xact_lock(int8) bool",
-                        "pg_try_advisory_xact_lock(int4, int4) bool"}) {
+                        "pg_try_advisory_xact_lock(int4, int4) bool",
+                        "pg_try_advisory_xact_lock_shared(int8) bool",
+                        "pg_try_advisory_xact_lock_shared(int4, int4) bool",
+                        "pg_blocking_pids(int4) int4[]",
+                        "pg_safe_snapshot_blocking_pids(int4) int4[]",
+                        "pg_isolation_test_session_is_blocked(int4, int4[]) bool"}) {
     r.Add(s, FromCatalog, kVolatile);
   }
   for (const char* s : {"pg_stat_get_numscans(oid) int8",
@@ -698,12 +704,6 @@ void RegisterSystem(Registry& r) {
       kVolatile);
   r.Add(
       "pg_trigger_depth() int4", CELLAR_SCALAR { return Datum::Int(0); }, kStable);
-  r.Add(
-      "pg_blocking_pids(int4) int4[]",
-      CELLAR_SCALAR {
-        return Datum::Bytes(ArrayBuilder(MakeType(TypeId::kInt4)).Finish(context.arena()));
-      },
-      kVolatile);
   r.Add(
       "pg_partition_root(regclass) regclass", CELLAR_SCALAR { return Datum(); }, kStable);
   r.Add(

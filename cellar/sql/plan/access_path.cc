@@ -786,7 +786,7 @@ Result<Phys> Physical::MakeScan(LogicalGet& get, AccessPath path, std::vector<Ex
   IdSet wanted = Expand(request.needed), filtered_by;
   for (const ExprPtr& condition : filter) AddIds(s_, *condition, &filtered_by);
   filtered_by = Expand(filtered_by);
-  const bool filter_columns = get.row_ref < 0 && get.lock == RowLock::kNone;
+  const bool filter_columns = get.row_ref < 0;
   if (!filter_columns) wanted.AddAll(filtered_by);
   Phys out;
   // In the order that the caller wants them, when that needs no more columns.

@@ -191,7 +191,8 @@ TEST_F(AccessPath, PointUpdateAndDelete) {
   const PlanNode& scan = *(*plan)->root->children[0];
   ASSERT_EQ(scan.kind, PlanKind::kScan) << "no projection between";
   EXPECT_TRUE(scan.As<ScanNode>().with_row_ref);
-  EXPECT_EQ(scan.As<ScanNode>().lock, RowLock::kBlock);
+  ASSERT_TRUE(scan.As<ScanNode>().locks_first.has_value());
+  EXPECT_EQ(scan.As<ScanNode>().locks_first->mode, RowLockMode::kForNoKeyUpdate);
   EXPECT_FALSE((*plan)->read_only);
 }
 
@@ -199,7 +200,11 @@ TEST_F(AccessPath, SelectForUpdateLocks) {
   auto plan = TryPlan("SELECT a FROM t WHERE id = 1 FOR UPDATE SKIP LOCKED");
   ASSERT_TRUE(plan.ok());
   EXPECT_TRUE((*plan)->locks_rows);
-  EXPECT_EQ((*plan)->root->As<ScanNode>().lock, RowLock::kSkipLocked);
+  const auto& scan = (*plan)->root->As<ScanNode>();
+  ASSERT_TRUE(scan.locks_first.has_value()) << "its key is known before it is read";
+  EXPECT_EQ(scan.locks_first->wait, RowLockWait::kSkipLocked);
+  EXPECT_EQ((*plan)->lock_tag, "SELECT FOR UPDATE");
+  EXPECT_EQ(Explain("SELECT v FROM t WHERE a > 3 ORDER BY v LIMIT 1 FOR SHARE"), "");
 }
 
 TEST_F(AccessPath, ManyColumnsByInAreACrossProduct) {

@@ -1006,6 +1006,17 @@ Status Binder::BindAssignments(const std::vector<ast::SetClause>& sets, const Dm
   return AddGenerated(table, target_ids, out);
 }
 
+namespace {
+
+LogicalPtr Locked(LogicalLock::Target target, LogicalPtr root) {
+  auto lock = std::make_unique<LogicalLock>();
+  lock->targets.push_back(std::move(target));
+  lock->children.push_back(std::move(root));
+  return lock;
+}
+
+}  // namespace
+
 Result<Binder::TargetRows> Binder::BindTargetRows(const DmlTarget& to,
                                                   const ast::QualifiedName& name,
                                                   const std::string& alias, Change change,
@@ -1017,11 +1028,9 @@ Result<Binder::TargetRows> Binder::BindTargetRows(const DmlTarget& to,
   base->schema = SchemaOfTarget(name);
   AskAs(to, base->use);
   NoteChange(base->use, change);
-  ColumnInfo reference;
-  reference.name = "ctid";
-  reference.type = MakeType(TypeId::kBytea);
-  get->row_ref = s_.AddColumn(std::move(reference));
-  get->lock = RowLock::kBlock;
+  out.lock = LockOf(get.get(), {change == Change::kDelete ? RowLockMode::kForUpdate
+                                                          : RowLockMode::kForNoKeyUpdate,
+                                RowLockWait::kBlock});
   out.ids = get->ids;
   out.row_ref = get->row_ref;
   out.root = std::move(get);
@@ -1073,7 +1082,7 @@ Result<BoundQuery> Binder::BindUpdate(const ast::UpdateStmt& update, const Scope
       root = std::move(filter);
     }
   }
-  node->children.push_back(std::move(root));
+  node->children.push_back(Locked(std::move(rows.lock), std::move(root)));
   CELLAR_TRY(BindChecks(*table, &node->checks));
   std::vector<ForeignKeyCheck> own, theirs;
   CELLAR_TRY(AddForeignKeys(*table, &own));
@@ -1129,7 +1138,7 @@ Result<BoundQuery> Binder::BindDelete(const ast::DeleteStmt& del, const Scope* o
       root = std::move(filter);
     }
   }
-  node->children.push_back(std::move(root));
+  node->children.push_back(Locked(std::move(rows.lock), std::move(root)));
   CELLAR_TRY(AddReferencing(*table, &node->referenced_by));
   BoundQuery query;
   if (!del.returning.empty()) {

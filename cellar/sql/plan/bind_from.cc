@@ -218,7 +218,7 @@ std::unique_ptr<LogicalGet> Binder::MakeGet(const catalog::TablePtr& table,
   item->name = alias;
   item->table = table;
   item->get = get.get();
-  item->use = AddUse(table);
+  item->use = get->use = AddUse(table);
   item->columns.reserve(table->columns.size());
   for (size_t i = 0; i < table->columns.size(); ++i) {
     const catalog::ColumnDescriptor& column = table->columns[i];
@@ -403,6 +403,7 @@ Result<Binder::FromResult> Binder::BindView(const std::string& sql, std::string_
   FromResult out;
   CELLAR_TRY_ASSIGN(ScopeItem * item,
                     MakeItem(std::string(alias), query->columns, alias_spec, location));
+  item->tree = query->root.get();
   out.root = std::move(query->root);
   out.items.push_back(item);
   return out;
@@ -491,6 +492,7 @@ Result<Binder::FromResult> Binder::BindSubqueryRef(const ast::SubqueryRef& ref,
   FromResult out;
   CELLAR_TRY_ASSIGN(ScopeItem * item,
                     MakeItem(ref.alias.name, query.columns, ref.alias, ref.location));
+  item->tree = query.root.get();
   out.root = std::move(query.root);
   out.items.push_back(item);
   return out;

@@ -56,8 +56,9 @@ struct ScopeItem {
   uint32_t system_oid = 0;       // of a table of pg_catalog itself, not one that is a view
   catalog::TablePtr table;
   LogicalGet* get = nullptr;
-  int use = -1;          // of `table` or the view, in Statement::uses
-  bool of_join = false;  // of columns that others hold
+  Logical* tree = nullptr;  // of a subquery or a view
+  int use = -1;             // of `table` or the view, in Statement::uses
+  bool of_join = false;     // of columns that others hold
   // The nearest outer join that may make its rows NULL, and on which side of it the relation is.
   LogicalJoin* nulled_by = nullptr;
   size_t nulled_side = 0;
@@ -276,7 +277,11 @@ class Binder {
   Result<int> BindCte(const ast::CommonTableExpr& cte, bool recursive, const Scope* outer);
   Result<BoundQuery> BindRecursive(const ast::CommonTableExpr& cte, const ast::SelectStmt& select,
                                    const Scope* outer);
-  Status Lock(const ast::SelectStmt& select, Block& block);
+  // What FOR UPDATE and its kin say: which tables are locked, and how. Null: none.
+  Result<std::unique_ptr<LogicalLock>> Lock(const ast::SelectStmt& select, Block& block);
+  // The lock of a table's rows, whose references are to be read for it.
+  LogicalLock::Target LockOf(LogicalGet* get, RowLock how);
+  int AddRowRef(LogicalGet* get);
   // Makes column `i` of a query have this type, in its own projection where that is possible.
   Status CoerceColumn(BoundQuery* query, size_t i, Type to, CastContext context, int location);
   Result<LogicalPtr> AddSetFunctions(Block& block, LogicalPtr root, const IdSet* only);
@@ -328,6 +333,7 @@ class Binder {
     LogicalPtr root;
     std::vector<int> ids;  // of the table's living columns
     int row_ref = -1;
+    LogicalLock::Target lock;
     ScopeItem* named = nullptr;  // the table, or the view that stands for it
   };
   Result<TargetRows> BindTargetRows(const DmlTarget& to, const ast::QualifiedName& name,

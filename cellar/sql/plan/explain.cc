@@ -56,6 +56,15 @@ std::string AggregateText(const AggregateCall& call, const Names& names) {
   return out;
 }
 
+// "for update", and what is done about rows that others hold.
+std::string LockText(RowLock lock) {
+  static constexpr std::string_view kModes[] = {"for key share", "for share", "for no key update",
+                                                "for update"};
+  static constexpr std::string_view kWaits[] = {"", " nowait", " skip locked"};
+  return fmt::format("{}{}", kModes[static_cast<size_t>(lock.mode)],
+                     kWaits[static_cast<size_t>(lock.wait)]);
+}
+
 const catalog::IndexDescriptor* IndexOf(const catalog::TableDescriptor& table,
                                         catalog::IndexId id) {
   return table.FindIndex(id);
@@ -254,6 +263,7 @@ class Explainer {
                                                                                       : "Except";
         return fmt::format("HashSetOp {}{}", word, set.all ? " All" : "");
       }
+      case PlanKind::kLockRows: return "LockRows";
       case PlanKind::kCteScan: return "CTE Scan on " + node.As<CteScanNode>().name;
       case PlanKind::kRecursiveUnion: return "Recursive Union";
       case PlanKind::kWorkTableScan: return "WorkTable Scan";
@@ -291,11 +301,8 @@ class Explainer {
           names.insert(names.end(), n.filter_names.begin(), n.filter_names.end());
           Detail(indent, "Filter", ExprToString(*n.filter, names));
         }
-        if (n.lock != RowLock::kNone && plan_.kind == StatementKind::kSelect) {
-          Detail(indent, "Lock Rows",
-                 n.lock == RowLock::kBlock        ? "wait"
-                 : n.lock == RowLock::kSkipLocked ? "skip locked"
-                                                  : "no wait");
+        if (n.locks_first.has_value() && plan_.kind == StatementKind::kSelect) {
+          Detail(indent, "Lock Rows", LockText(*n.locks_first));
         }
         break;
       }
@@ -362,6 +369,14 @@ class Explainer {
         const auto& n = node.As<SortNode>();
         Detail(indent, "Sort Key", SortKeys(n.keys, child));
         if (n.top != nullptr) Detail(indent, "Top", ExprToString(*n.top, {}));
+        break;
+      }
+      case PlanKind::kLockRows: {
+        Names parts;
+        for (const LockRowsNode::Target& target : node.As<LockRowsNode>().targets) {
+          parts.push_back(target.table->name + " " + LockText(target.how));
+        }
+        Detail(indent, "Lock Rows", Join(parts));
         break;
       }
       case PlanKind::kDistinct: {

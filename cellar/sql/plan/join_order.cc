@@ -111,7 +111,7 @@ Result<Physical::JoinOrder> Physical::Search(const JoinTree& tree, const IdSet& 
     candidate.cost = cost + loop;
     bool null_aware = leaf.null_aware;
     // Rows to be locked or changed are read by scans, so those loop over spans with slots instead.
-    bool scan_only = get != nullptr && (get->lock != RowLock::kNone || get->row_ref >= 0);
+    bool scan_only = get != nullptr && (get->row_ref >= 0);
     if (get != nullptr && s_.context.enable_lookup_join && !null_aware &&
         (!scan_only || leaf.join == JoinKind::kInner)) {
       std::vector<const Expr*> candidates = conditions;

@@ -204,7 +204,7 @@ void OrderByCost(std::vector<ExprPtr>* conditions) {
 }
 
 bool ContainsVolatile(const Statement& statement, const Logical& tree) {
-  bool found = tree.kind == LogicalKind::kGet && tree.As<LogicalGet>().lock != RowLock::kNone;
+  bool found = tree.kind == LogicalKind::kLock;
   // The visitor only reads.
   ForEachExpr(const_cast<Logical*>(&tree),
               [&](ExprPtr* expr) { found = found || IsVolatile(statement, **expr); });

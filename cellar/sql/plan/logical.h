@@ -130,6 +130,7 @@ enum class LogicalKind : uint8_t {
   kWindow,
   kSort,
   kLimit,
+  kLock,
   kDistinct,
   kAppend,
   kSetOperation,
@@ -188,7 +189,8 @@ struct LogicalGet : Logical {
   // Of a column or expression of an index; -1 when it is not known.
   int IdOfKey(const catalog::IndexColumn& key) const;
   const Expr* PredicateOf(const catalog::IndexDescriptor& index) const;
-  RowLock lock = RowLock::kNone;
+  int use = -1;   // in Statement::uses
+  int lock = -1;  // see ScanNode
 };
 struct LogicalVirtualGet : Logical {
   LogicalVirtualGet() : Logical(LogicalKind::kVirtualGet) {}
@@ -241,6 +243,17 @@ struct LogicalLimit : Logical {
   LogicalLimit() : Logical(LogicalKind::kLimit) {}
   ExprPtr limit, offset;
   std::vector<int> ties;  // ids, see TiesNode
+};
+// Locks rows of tables below.
+struct LogicalLock : Logical {
+  LogicalLock() : Logical(LogicalKind::kLock) {}
+  struct Target {
+    catalog::TablePtr table;
+    int row_ref = -1;  // id
+    int lock = -1;
+    RowLock how;
+  };
+  std::vector<Target> targets;
 };
 // Outputs only `on` (DISTINCT) or passes its child's columns through (DISTINCT ON).
 struct LogicalDistinct : Logical {
@@ -398,6 +411,8 @@ struct Statement {
   int relations = 0;      // FROM items: EXPLAIN qualifies columns when there are several
   bool uses_virtual = false;
   bool locks_rows = false;
+  std::string_view lock_tag;  // as the plan's
+  int locks = 0;              // LogicalGet::lock
   bool calls_writer = false;  // nextval, setval: the statement writes
 };
 

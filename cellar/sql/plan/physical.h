@@ -136,6 +136,8 @@ class Physical {
                          ExprPtr top);
   Result<Phys> BuildLimit(LogicalLimit& node, std::vector<ExprPtr> conditions,
                           const Request& request);
+  Result<Phys> BuildLock(LogicalLock& node, std::vector<ExprPtr> conditions,
+                         const Request& request);
   // How many rows a limit reads at most. Needs a limit that is no constant NULL.
   Result<ExprPtr> RowsBelow(const LogicalLimit& limit) const;
   // Those that have to be asked where they are, since they differ from row to row.

@@ -42,6 +42,7 @@ enum class PlanKind : uint8_t {
   kLookupJoin,  // nested loop by index, a batch of outer rows at a time
   kSort,
   kLimit,
+  kLockRows,
   kDistinct,
   kAggregate,
   kWindow,
@@ -102,7 +103,14 @@ struct SpanExpr {
   int array_position = -1;
 };
 
-enum class RowLock : uint8_t { kNone, kBlock, kNoWait, kSkipLocked };
+// How rows are locked, weakest first (manual 13.3.2), and what is done about those that others
+// hold.
+enum class RowLockMode : uint8_t { kForKeyShare, kForShare, kForNoKeyUpdate, kForUpdate };
+enum class RowLockWait : uint8_t { kBlock, kNoWait, kSkipLocked };
+struct RowLock {
+  RowLockMode mode = RowLockMode::kForUpdate;
+  RowLockWait wait = RowLockWait::kBlock;
+};
 
 // Rows of one table through one index. Output: `columns`, then the row reference if with_row_ref.
 struct ScanNode : PlanNode {
@@ -123,8 +131,13 @@ struct ScanNode : PlanNode {
   std::vector<catalog::ColumnId> filter_columns;
   std::vector<std::string> filter_names;
   uint64_t limit_hint = 0;
-  RowLock lock = RowLock::kNone;
   bool with_row_ref = false;
+  // Not negative: its rows are locked, and this number says which LockRowsNode::Target does it.
+  // That may have the scan give the newest versions of rows again (ExecState::recheck).
+  int lock = -1;
+  // The scan locks them itself, by primary key, before it reads them: then all that it reads is
+  // returned and locked, and nobody else locks it.
+  std::optional<RowLock> locks_first;
 };
 
 struct VirtualScanNode : PlanNode {
@@ -217,6 +230,23 @@ struct SortNode : PlanNode {
 struct LimitNode : PlanNode {
   LimitNode() : PlanNode(PlanKind::kLimit) {}
   ExprPtr limit, offset;  // bigint; null pointer or NULL value: none
+};
+
+// Locks rows of tables below, once everything below has chosen them; its output is the child's.
+// Under READ COMMITTED a row that was changed meanwhile is read again, and all that is below must
+// choose it again, with the rows of other relations as they were.
+struct LockRowsNode : PlanNode {
+  LockRowsNode() : PlanNode(PlanKind::kLockRows) {}
+  struct Target {
+    catalog::TablePtr table;
+    int row_ref = 0;  // column of the output
+    int lock = 0;     // ScanNode::lock
+    RowLock how;
+  };
+  std::vector<Target> targets;
+  // Columns of the output that are other relations': by these a row that was read again is known.
+  std::vector<int> others;
+  bool one_by_one = false;  // perhaps not all rows are wanted, so that none is locked in vain
 };
 
 struct DistinctNode : PlanNode {
@@ -374,8 +404,10 @@ struct Plan {
   std::vector<RelationUse> uses;
   std::vector<const VirtualTable*> virtual_tables;
   bool read_only = true;
-  bool locks_rows = false;
-  bool has_effects = false;  // some node has
+  bool locks_rows = false;    // FOR UPDATE or its kin
+  std::string_view lock_tag;  // then: "SELECT FOR UPDATE"
+  int num_locks = 0;          // numbers of ScanNode::lock
+  bool has_effects = false;   // some node has
   // Those nodes compute one row after the other, and hand each on before the next: others see what
   // they did, or may not want the rest.
   bool row_by_row = false;

@@ -55,6 +55,8 @@ Result<std::shared_ptr<const Plan>> PlanStatement(const ast::Node& node, Planner
   plan->virtual_tables = std::move(statement.virtual_tables);
   plan->uses_virtual_tables = statement.uses_virtual;
   plan->locks_rows = statement.locks_rows;
+  plan->lock_tag = statement.lock_tag;
+  plan->num_locks = statement.locks;
   plan->read_only = !ChangesData(*plan->root) && !plan->locks_rows && !statement.calls_writer;
   int next = 0;
   AssignIds(plan->root.get(), &next);

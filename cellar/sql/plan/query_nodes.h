@@ -121,6 +121,7 @@ class NodeExprVisitor {
       case PlanKind::kExternal:
       case PlanKind::kCteScan:
       case PlanKind::kWorkTableScan:
+      case PlanKind::kLockRows:
       case PlanKind::kDistinct:
       case PlanKind::kAppend:
       case PlanKind::kSetOperation:
