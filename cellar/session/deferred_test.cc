@@ -92,13 +92,15 @@ TEST_F(Deferred, ALoopOfSavepoints) {
 }
 
 // What the check has read must hold at the commit.
-TEST_F(Deferred, ConflictsWithWhoTakesTheKeyAway) {
+TEST_F(Deferred, WhoTakesTheKeyAwayWaits) {
   db_.Run("INSERT INTO p VALUES (1)");
   db_.Run("BEGIN; INSERT INTO c VALUES (1, 1); SET CONSTRAINTS ALL IMMEDIATE");
   const std::unique_ptr<Session> other = db_.Open();
   TextSink sink;
-  ASSERT_TRUE(TestSession::RunIn(other.get(), "DELETE FROM p WHERE id = 1", &sink).ok());
-  EXPECT_EQ(Sqlstate("COMMIT"), "40001");
+  ASSERT_TRUE(TestSession::RunIn(other.get(), "SET lock_timeout = '10ms'", &sink).ok());
+  const Status waits = TestSession::RunIn(other.get(), "DELETE FROM p WHERE id = 1", &sink);
+  EXPECT_EQ(waits.sqlstate(), "55P03");
+  EXPECT_EQ(Sqlstate("COMMIT"), "");
 }
 
 TEST_F(Deferred, ExtendedProtocolChecksAtSync) {

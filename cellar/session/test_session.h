@@ -61,7 +61,9 @@ class TestSession {
     session_ = Open();
   }
 
-  std::unique_ptr<Session> Open(const SessionOptions& options = {}) {
+  // A test that would wait for itself is told so.
+  std::unique_ptr<Session> Open(SessionOptions options = {}) {
+    options.settings.emplace_back("lock_timeout", "5s");
     Result<std::unique_ptr<Session>> session = Session::Open(database_.get(), options);
     EXPECT_TRUE(session.ok()) << session.status().ToString();
     return std::move(*session);

@@ -149,6 +149,12 @@ Result<const RowBatch*> Session::Impl::NextRows(Portal* portal) {
     // Every batch anew: locks and later reads may have met what the first ones did not.
     portal->checked = false;
     if (next.status().code() == Code::kConflict || transaction == nullptr) return next;
+    if (next.status().code() == Code::kCorruption) {
+      // What a lock was waited for may be newer than the plan.
+      for (const catalog::TablePtr& table : portal->prepared->plan->tables) {
+        CELLAR_TRY(catalog::RequireCurrent(*table, transaction->kv.get()));
+      }
+    }
   }
   CELLAR_TRY(CheckStillCurrent(portal));
   return next;

@@ -204,7 +204,11 @@ TEST_F(AccessPath, SelectForUpdateLocks) {
   ASSERT_TRUE(scan.locks_first.has_value()) << "its key is known before it is read";
   EXPECT_EQ(scan.locks_first->wait, RowLockWait::kSkipLocked);
   EXPECT_EQ((*plan)->lock_tag, "SELECT FOR UPDATE");
-  EXPECT_EQ(Explain("SELECT v FROM t WHERE a > 3 ORDER BY v LIMIT 1 FOR SHARE"), "");
+  EXPECT_EQ(Explain("SELECT id FROM t ORDER BY a LIMIT 1 FOR SHARE"),
+            "Limit\n"
+            "  ->  LockRows\n"
+            "        Lock Rows: t for share\n"
+            "        ->  Index Only Scan using t_a on t");
 }
 
 TEST_F(AccessPath, ManyColumnsByInAreACrossProduct) {

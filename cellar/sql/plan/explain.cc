@@ -432,8 +432,10 @@ class Explainer {
   }
 
   void Show(const PlanNode& node, int indent, bool root) {
-    // Projections are everywhere and say little.
-    if (node.kind == PlanKind::kProject && !options_.verbose) {
+    // Projections are everywhere and say little; so do the locks of rows that are changed.
+    const bool quiet = node.kind == PlanKind::kProject ||
+                       (node.kind == PlanKind::kLockRows && plan_.kind != StatementKind::kSelect);
+    if (quiet && !options_.verbose) {
       Show(*node.children[0], indent, root);
       return;
     }
