@@ -158,6 +158,8 @@ Status Session::Impl::RunShow(const ast::VariableShowStmt& statement, Portal* po
     portal->tag = "SHOW";
     return Status();
   }
+  // Outside of a block it is a transaction of its own.
+  if (!in_block && transaction == nullptr) CELLAR_TRY(settings.SetDefaultModes());
   std::optional<std::string> value = settings.Get(statement.name);
   if (!value) {
     return SqlError(Code::kNotFound, sqlstate::kUndefinedObject,
