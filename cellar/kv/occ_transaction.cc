@@ -671,6 +671,12 @@ Status OccTransaction::ReleaseSavepoint(SavepointId savepoint) {
 Status OccTransaction::RefreshSnapshot() {
   CELLAR_TRY(CheckLive());
   if (snapshot_ == nullptr && !read_without_snapshot_) return {};
+  if (locks_.mark() != 0) {
+    // Who let go of a lock before may not be published yet, and this one acts on what he has done.
+    const uint64_t newest = engine_->conflicts_.newest();
+    engine_->queue_.AwaitApplied(newest);
+    least_version_ = std::max(least_version_, newest);
+  }
   // Whose statement began before this one keeps what it would have seen.
   for (View* view : views_) {
     if (snapshot_ != nullptr) CELLAR_TRY(See(view).status());
