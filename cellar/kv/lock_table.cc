@@ -364,7 +364,8 @@ std::vector<LockInfo> LockTable::List() {
   std::vector<LockInfo> list;
   for (Shard& shard : shards_) {
     const std::lock_guard held(shard.mutex);
-    for (const auto& [hash, lock] : shard.locks) {
+    for (const auto& entry : shard.locks) {
+      const Lock& lock = entry.second;
       if (lock.rest == nullptr) continue;
       if (!lock.rest->name.empty()) {
         lock.ForEachHolder([&](const Holder& holder) {

@@ -125,8 +125,13 @@ Result<bool> Session::Impl::TakeCatalogOfSnapshot() {
 }
 
 Status Session::Impl::CheckStillCurrent(Portal* portal) {
-  if (portal->checked || portal->prepared->plan == nullptr) return Status();
+  if (portal->prepared->plan == nullptr) return Status();
+  // Who waits for locks reads again what is newer than the view, and the plan must be as new: a row
+  // that a rewrite has moved elsewhere would seem to be gone.
+  const bool reads_again = !portal->prepared->plan->read_only;
+  if (portal->checked && !reads_again) return Status();
   portal->checked = true;
+  const kv::ReadView* view = reads_again ? nullptr : portal->statement->view.get();
   for (const catalog::TablePtr& table : portal->prepared->plan->tables) {
     if (table->commit_version == catalog::kUncommitted) continue;
     if (transaction->editor != nullptr &&
@@ -134,8 +139,7 @@ Status Session::Impl::CheckStillCurrent(Portal* portal) {
       continue;
     }
     // Once rows were read the statement has its view.
-    CELLAR_TRY(
-        session::CheckStillCurrent(*table, transaction->kv.get(), portal->statement->view.get()));
+    CELLAR_TRY(session::CheckStillCurrent(*table, transaction->kv.get(), view));
   }
   return Status();
 }
@@ -149,12 +153,6 @@ Result<const RowBatch*> Session::Impl::NextRows(Portal* portal) {
     // Every batch anew: locks and later reads may have met what the first ones did not.
     portal->checked = false;
     if (next.status().code() == Code::kConflict || transaction == nullptr) return next;
-    if (next.status().code() == Code::kCorruption) {
-      // What a lock was waited for may be newer than the plan.
-      for (const catalog::TablePtr& table : portal->prepared->plan->tables) {
-        CELLAR_TRY(catalog::RequireCurrent(*table, transaction->kv.get()));
-      }
-    }
   }
   CELLAR_TRY(CheckStillCurrent(portal));
   return next;
