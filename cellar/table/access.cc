@@ -91,10 +91,27 @@ Status Access::LockRows(const TableDescriptor& table, std::span<const std::strin
   for (size_t i = 0; i < refs.size(); ++i) views.push_back(keys[i]);
   kv::LockOptions options;
   options.in_order = true;
-  options.only_tell = how.only_tell && impl_->context.level != Level::kReadCommitted;
+  options.only_tell = impl_->context.level != Level::kReadCommitted;
   options.view = view;
   CELLAR_TRY_ASSIGN(const kv::LockResult result,
                     LockRowKeys(&impl_->context, table, views, how, options));
+  if (options.only_tell && !how.only_tell) {
+    // These rows were read, so that no newer snapshot has what was read, whatever is known of it so
+    // far: what is read of pages is told when the scan ends.
+    std::vector<std::string_view> lost;
+    for (size_t i = 0; i < refs.size(); ++i) {
+      if (!result.changed[i]) continue;
+      lost.push_back(views[i]);
+      CELLAR_TRY(impl_->context.transaction->AddReadConflict(views[i]));
+    }
+    if (!lost.empty()) {
+      options.only_tell = false;
+      CELLAR_TRY(LockRowKeys(&impl_->context, table, lost, how, options).status());
+      // The engine does not know of what was read of pages that were at hand.
+      return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
+                      "could not serialize access due to concurrent update");
+    }
+  }
   outcomes->assign(refs.size(), RowLockOutcome::kLocked);
   for (size_t i = 0; i < refs.size(); ++i) {
     if (result.changed[i]) (*outcomes)[i] = RowLockOutcome::kChanged;
