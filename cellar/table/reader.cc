@@ -188,7 +188,9 @@ Result<std::vector<bool>> LockPointKeys(AccessContext* context, const ScanSpec& 
   if (lost.empty() || !options.only_tell) return wanted;
   options.only_tell = false;
   CELLAR_TRY(LockRowKeys(context, *spec.table, lost, *spec.lock, options).status());
-  return wanted;
+  // The engine does not know of what was read of pages that were at hand.
+  return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
+                  "could not serialize access due to concurrent update");
 }
 
 // ---- EntrySet ----
