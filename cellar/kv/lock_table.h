@@ -38,8 +38,8 @@ class LockOwner {
 
   // Takes what is locked in this mode; true at once if that is held. False only with kSkip. Errors:
   // kConflict 40P01 on a deadlock; kUnavailable 55P03 with kNoWait or after the timeout;
-  // kCancelled. Throws OutOfMemory when the thread's account refuses. Cost without a wait: some 100
-  // ns.
+  // kCancelled. Throws OutOfMemory when the thread's account refuses. Cost without a wait: the
+  // mutex of a shard, and an entry of its table.
   Result<bool> Acquire(LockKind kind, std::string_view name, const LockOptions& options);
   // Lets go of one mode. False: it was not held.
   bool Release(LockKind kind, std::string_view name, LockMode mode);

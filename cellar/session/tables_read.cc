@@ -223,7 +223,13 @@ Status TableImpl::Get(std::span<const Key> keys, const GetOptions& options, RowS
       std::vector<Type> types;
       for (uint32_t position : positions) types.push_back(known->schema->columns[position].type);
       rows->mutable_batch()->Reset(types);
-      found = LockRows(&access, spec, batch, rows);
+      if (by->index->primary) {
+        // The key of a row is known before it is read: locked first, it is read once.
+        spec.lock.emplace();
+        found = FindRows(&access, spec, batch, s.settings.hot().work_mem_bytes, rows);
+      } else {
+        found = LockRows(&access, spec, batch, rows);
+      }
     } else {
       found = FindRows(&access, spec, batch, s.settings.hot().work_mem_bytes, rows);
     }

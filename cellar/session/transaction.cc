@@ -138,7 +138,6 @@ Status Session::Impl::CheckStillCurrent(Portal* portal) {
         db->catalog->Current()->GetTable(table->id).get() != table.get()) {
       continue;
     }
-    // Once rows were read the statement has its view.
     CELLAR_TRY(session::CheckStillCurrent(*table, transaction->kv.get(), view));
   }
   return Status();

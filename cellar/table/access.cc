@@ -108,8 +108,7 @@ Status Access::LockRows(const TableDescriptor& table, std::span<const std::strin
       options.only_tell = false;
       CELLAR_TRY(LockRowKeys(&impl_->context, table, lost, how, options).status());
       // The engine does not know of what was read of pages that were at hand.
-      return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
-                      "could not serialize access due to concurrent update");
+      return ConcurrentUpdate();
     }
   }
   outcomes->assign(refs.size(), RowLockOutcome::kLocked);

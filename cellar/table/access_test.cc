@@ -62,6 +62,16 @@ class AccessTest : public Test {
 
   Store store_;
   TablePtr table_;
+
+  // Ann grows old and bob becomes bea, after the reader's snapshot.
+  void ChangeBehind(kv::Transaction* reader) {
+    reader->snapshot_version();
+    auto other = Begin(true);
+    Access writing(other.get(), nullptr);
+    UpdateOne(&writing, 1, {"1", "ann", "99"});
+    UpdateOne(&writing, 2, {"2", "bea", "30"});
+    Must(other->Commit());
+  }
 };
 
 // ---- Errors ----
@@ -408,13 +418,7 @@ TEST_F(AccessTest, ReadCommittedLocksDropRowsThatLeftTheSpan) {
   auto reader_transaction = Begin(true);
   Access access(reader_transaction.get(), nullptr);
   access.set_level(Access::Level::kReadCommitted);
-  // The reader's snapshot is older than these changes.
-  reader_transaction->snapshot_version();
-  auto other = Begin(true);
-  Access writing(other.get(), nullptr);
-  UpdateOne(&writing, 1, {"1", "ann", "99"});
-  UpdateOne(&writing, 2, {"2", "bea", "30"});
-  Must(other->Commit());
+  ChangeBehind(reader_transaction.get());
   EXPECT_EQ(ScanAndLock(&access, spec, {}),
             (std::vector<Row>{{"3", "cid", "30"}, {"2", "bea", "30"}}));
 }
@@ -431,12 +435,7 @@ TEST_F(AccessTest, AFilterHoldsForWhatIsReadAgain) {
   auto reader_transaction = Begin(true);
   Access access(reader_transaction.get(), nullptr);
   access.set_level(Access::Level::kReadCommitted);
-  reader_transaction->snapshot_version();
-  auto other = Begin(true);
-  Access writing(other.get(), nullptr);
-  UpdateOne(&writing, 1, {"1", "ann", "99"});
-  UpdateOne(&writing, 2, {"2", "bea", "30"});
-  Must(other->Commit());
+  ChangeBehind(reader_transaction.get());
   EXPECT_EQ(ScanAndLock(&access, spec, {}), (std::vector<Row>{{"bea"}}));
 }
 

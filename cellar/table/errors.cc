@@ -114,4 +114,9 @@ Status CheckNotNull(const CompiledTable& table, const RowBatch& rows,
       .WithColumn(column);
 }
 
+Status ConcurrentUpdate() {
+  return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
+                  "could not serialize access due to concurrent update");
+}
+
 }  // namespace cellar::table

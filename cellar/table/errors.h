@@ -26,4 +26,7 @@ Status CheckNotNull(const CompiledTable& table, const RowBatch& rows, const Form
 std::string DescribeRow(const CompiledTable& table, const RowBatch& rows, size_t row,
                         const FormatSettings& format);
 
+// 40001: another transaction has changed what this one has read.
+Status ConcurrentUpdate();
+
 }  // namespace cellar::table

@@ -4,6 +4,7 @@
 
 #include "cellar/base/sqlstate.h"
 #include "cellar/table/bulk_pages.h"
+#include "cellar/table/errors.h"
 #include "cellar/table/page_scan.h"
 #include "cellar/table/pages.h"
 #include "cellar/table/shard_cursor.h"
@@ -140,10 +141,7 @@ Result<kv::LockResult> LockRowKeys(AccessContext* context, const TableDescriptor
                                    kv::LockOptions options) {
   options.mode = how.mode;
   options.wait = how.wait;
-  options.timeout = context->lock_timeout;
-  options.deadlock_after = context->deadlock_after;
-  options.cancel = context->cancel;
-  options.move_over_reads = context->level == Access::Level::kReadCommitted;
+  context->SetWaits(&options);
   Result<kv::LockResult> result = context->transaction->Lock(keys, options);
   if (!result.ok() && how.wait == kv::LockWait::kNoWait &&
       result.status().sqlstate() == sqlstate::kLockNotAvailable) {
@@ -189,8 +187,7 @@ Result<std::vector<bool>> LockPointKeys(AccessContext* context, const ScanSpec& 
   options.only_tell = false;
   CELLAR_TRY(LockRowKeys(context, *spec.table, lost, *spec.lock, options).status());
   // The engine does not know of what was read of pages that were at hand.
-  return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
-                  "could not serialize access due to concurrent update");
+  return ConcurrentUpdate();
 }
 
 // ---- EntrySet ----
@@ -431,6 +428,27 @@ class BatchFilter {
   std::vector<uint32_t> kept_;
 };
 
+// The next rows of a set, from *at on, that meet the filter; `load` fills the set anew, and says
+// false at the end.
+template <typename Load>
+Result<bool> NextOf(EntrySet* entries, size_t* at, BatchFilter* filter, const ScanCodec& codec,
+                    RowBatch* batch, Load&& load) {
+  while (true) {
+    filter->Prepare(batch);
+    batch->Reset(codec.types());
+    while (*at == entries->size()) {
+      CELLAR_TRY_ASSIGN(const bool more, load());
+      if (!more) return false;
+    }
+    const size_t count = std::min(entries->size() - *at, kBatchRows);
+    batch->Resize(count);
+    CELLAR_TRY(entries->Decode(*at, count, 0, batch));
+    *at += count;
+    filter->Apply(batch);
+    if (batch->size() != 0) return true;
+  }
+}
+
 class ScanReader final : public Reader {
  public:
   ScanReader(AccessContext* context, const CompiledTable* table, ScanSpec spec,
@@ -447,20 +465,7 @@ class ScanReader final : public Reader {
   }
 
   Result<bool> Next(RowBatch* batch) override {
-    while (true) {
-      filter_.Prepare(batch);
-      batch->Reset(codec_->types());
-      while (at_ == entries_.size()) {
-        CELLAR_TRY_ASSIGN(bool more, Load());
-        if (!more) return false;
-      }
-      const size_t count = std::min(entries_.size() - at_, kBatchRows);
-      batch->Resize(count);
-      CELLAR_TRY(entries_.Decode(at_, count, 0, batch));
-      at_ += count;
-      filter_.Apply(batch);
-      if (batch->size() != 0) return true;
-    }
+    return NextOf(&entries_, &at_, &filter_, *codec_, batch, [this] { return Load(); });
   }
 
  private:
@@ -744,17 +749,7 @@ class RowsReader final : public Reader {
     return Status();
   }
   Result<bool> Next(RowBatch* batch) override {
-    while (true) {
-      filter_.Prepare(batch);
-      batch->Reset(codec_->types());
-      const size_t count = std::min(entries_.size() - at_, kBatchRows);
-      if (count == 0) return false;
-      batch->Resize(count);
-      CELLAR_TRY(entries_.Decode(at_, count, 0, batch));
-      at_ += count;
-      filter_.Apply(batch);
-      if (batch->size() != 0) return true;
-    }
+    return NextOf(&entries_, &at_, &filter_, *codec_, batch, [] { return Result<bool>(false); });
   }
 
  private:

@@ -23,6 +23,13 @@ struct AccessContext {
   TableStore* store = nullptr;
   Access::Level level = Access::Level::kSerializable;
   std::chrono::milliseconds lock_timeout{0}, deadlock_after{0};
+  // How this transaction waits for locks, and what it does about what has changed meanwhile.
+  void SetWaits(kv::LockOptions* options) const {
+    options->timeout = lock_timeout;
+    options->deadlock_after = deadlock_after;
+    options->cancel = cancel;
+    options->move_over_reads = level == Access::Level::kReadCommitted;
+  }
   kv::ReadMode mode = kv::ReadMode::kTracked;  // of Get and MultiGet
   uint64_t key_locks = 0;                      // of unique keys that came or went
   FormatSettings format;

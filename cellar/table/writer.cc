@@ -22,11 +22,6 @@
 namespace cellar::table {
 namespace {
 
-Status ConcurrentUpdate() {
-  return SqlError(Code::kConflict, sqlstate::kSerializationFailure,
-                  "could not serialize access due to concurrent update");
-}
-
 Status CheckColumns(const CompiledTable& compiled, const RowBatch& rows) {
   if (rows.num_columns() == compiled.living().size()) return Status();
   return InternalError("batch of {} columns for table \"{}\" of {}", rows.num_columns(),
@@ -91,10 +86,7 @@ Status LockKeys(AccessContext* context, std::span<const std::string_view> keys, 
   options.kind = kv::LockKind::kKey;
   options.mode = mode;
   options.keep = keep;
-  options.timeout = context->lock_timeout;
-  options.deadlock_after = context->deadlock_after;
-  options.cancel = context->cancel;
-  options.move_over_reads = context->level == Access::Level::kReadCommitted;
+  context->SetWaits(&options);
   options.only_tell = !options.move_over_reads;
   CELLAR_TRY_ASSIGN(kv::LockResult result, context->transaction->Lock(keys, options));
   *changed = std::move(result.changed);

@@ -1,4 +1,4 @@
-// SELECT FOR UPDATE's needs: exclusive locks, waiting, deadlocks, and a snapshot that moves along.
+// SELECT FOR UPDATE's needs: locks, waiting, deadlocks, and a snapshot that moves along.
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -41,6 +41,69 @@ TEST_P(Locks, AWaiterGetsTheLockAndANewSnapshot) {
   ASSERT_OK(one->Commit());
   waiter.join();
   EXPECT_EQ(Read("a"), "2");
+}
+
+TEST_P(Locks, TellsWhichKeysHaveChanged) {
+  Put("a", "0");
+  Put("b", "0");
+  auto one = engine_->Begin({.isolation = Isolation::kSnapshot});
+  EXPECT_EQ(Get(one.get(), "a"), "0");
+  Put("b", "1");
+  const std::vector<std::string_view> both{"a", "b"};
+  Result<LockResult> told = one->Lock(both, {.only_tell = true});
+  ASSERT_OK(told);
+  EXPECT_THAT(told->changed, ElementsAre(false, true));
+  EXPECT_FALSE(told->snapshot_moved);
+  EXPECT_EQ(Get(one.get(), "b"), "0") << "the snapshot stays";
+  // Beside it there is a view of what is there now.
+  const ReadViewPtr newest = one->OpenNewestView();
+  PinnedValue value;
+  ASSERT_OK(one->Get("b", &value, ReadOptions(ReadMode::kSnapshot, newest.get())));
+  EXPECT_EQ(value.view(), "1");
+  EXPECT_EQ(CodeOf(one->Lock(both)), Code::kConflict);
+}
+
+TEST_P(Locks, RollingBackGivesUpLaterLocks) {
+  auto one = engine_->Begin(), two = engine_->Begin();
+  ASSERT_OK(one->Lock(kA, {.mode = kForShare}));
+  const SavepointId savepoint = one->Savepoint();
+  ASSERT_OK(one->Lock(kA));
+  ASSERT_OK(one->Lock(kB));
+  EXPECT_FALSE(two->Lock(kB, {.wait = LockWait::kNoWait}).ok());
+  ASSERT_OK(one->RollbackTo(savepoint));
+  EXPECT_OK(two->Lock(kB, {.wait = LockWait::kNoWait}));
+  EXPECT_OK(two->Lock(kA, {.mode = kForShare, .wait = LockWait::kNoWait}));
+  EXPECT_FALSE(two->Lock(kA, {.wait = LockWait::kNoWait}).ok());
+}
+
+TEST_P(Locks, NamesOfOneGroupDoNotExcludeEachOther) {
+  auto one = engine_->Begin({.lock_group = 7}), other = engine_->Begin({.lock_group = 7}),
+       stranger = engine_->Begin();
+  const LockOptions skip{.wait = LockWait::kSkip};
+  EXPECT_TRUE(*one->LockName(LockKind::kTable, "t", skip));
+  EXPECT_TRUE(*other->LockName(LockKind::kTable, "t", skip));
+  EXPECT_FALSE(*stranger->LockName(LockKind::kTable, "t", skip));
+  EXPECT_TRUE(*stranger->LockName(LockKind::kAdvisory, "t", skip)) << "another kind";
+}
+
+// Two marks: whoever writes one makes those who have read it fail, and nobody else.
+TEST_P(Locks, AConflictOfOneKey) {
+  for (const bool reads_it : {true, false}) {
+    auto reader = engine_->Begin({.isolation = Isolation::kSnapshot});
+    EXPECT_EQ(Get(reader.get(), "x"), std::nullopt);
+    reader->HoldReads(true);
+    ASSERT_OK(reader->AddReadConflict(reads_it ? "mark" : "marl"));
+    reader->HoldReads(false);
+    auto writer = engine_->Begin({.isolation = Isolation::kSnapshot});
+    const SavepointId savepoint = writer->Savepoint();
+    ASSERT_OK(writer->AddWriteConflict("marl"));
+    ASSERT_OK(writer->RollbackTo(savepoint));
+    ASSERT_OK(writer->AddWriteConflict("mark"));
+    ASSERT_OK(writer->Put("y", "1"));
+    ASSERT_OK(writer->Commit());
+    ASSERT_OK(reader->Put("z", "1"));
+    EXPECT_EQ(reader->Commit().ok(), !reads_it);
+  }
 }
 
 TEST_P(Locks, AnUnchangedKeyLeavesTheSnapshot) {
@@ -117,7 +180,9 @@ TEST_P(Locks, ADeadlockIsFoundAtOnce) {
   auto one = engine_->Begin(), two = engine_->Begin();
   ASSERT_OK(one->Lock(kA));
   ASSERT_OK(two->Lock(kB));
-  std::thread waiter([&] { EXPECT_OK(one->Lock(kB)); });
+  // Whoever looks is refused, so only one of them does.
+  const LockOptions patient{.deadlock_after = std::chrono::hours(1)};
+  std::thread waiter([&] { EXPECT_OK(one->Lock(kB, patient)); });
   AwaitWaiter(1);
   Result<LockResult> lock = two->Lock(kA);
   EXPECT_EQ(CodeOf(lock), Code::kConflict);
